@@ -1,0 +1,1 @@
+"""What every package stands on: exits, commands, schemas, files, processes, git."""

@@ -1,0 +1,181 @@
+"""The runner of every entry point: parse, run, and turn what happens into one status.
+
+No entry point does input or output, catches exceptions or calls sys.exit; this module does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from waybill.base import canonical, exits
+from waybill.base.exits import Fault
+
+Arguments = dict[str, Any]
+
+
+class Interrupted(Exception):
+    """INT or TERM arrived; `number` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+    @property
+    def status(self) -> int:
+        """130 for INT, 143 for TERM."""
+        return 128 + self.number
+
+
+def run(main: Callable[[Arguments], int], manual: str) -> None:
+    """Parse the command line by the manual, call main, and exit with its status."""
+    name = manual.split(None, 1)[0]
+    # A closed standard stream would let the next file opened take its number.
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    status = exits.SOFTWARE
+    try:
+        status = main(_parse(name, manual))
+        sys.stdout.flush()
+    except Fault as fault:
+        status = fault.status
+        complain(name, f"{fault.subject}: {fault.message}")
+    except Interrupted as interrupted:
+        status = interrupted.status
+        complain(name, f"interrupted by {interrupted}")
+    except BrokenPipeError:
+        status = exits.PIPE
+    except Exception:
+        status = exits.SOFTWARE
+        complain(name, f"a fault of ours; the traceback is in {_log(name)}")
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, ValueError):
+        status = exits.PIPE
+    except OSError as error:
+        status = exits.STORE
+        complain(name, f"stdout: cannot be written: {error.strerror}")
+    # Python would flush again, and complain of a reader that left.
+    os._exit(status)
+
+
+def emit(document: Any) -> None:
+    """One document as one pretty JSON text on standard output."""
+    _write(canonical.pretty(document))
+
+
+def emit_line(document: Any) -> None:
+    """One document as one JSON line on standard output."""
+    _write(canonical.line(document))
+
+
+def emit_text(text: str) -> None:
+    """A table or a manual on standard output."""
+    _write(text.encode("utf-8"))
+
+
+def _write(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Fault(exits.STORE, "stdout", f"cannot be written: {error.strerror}") from None
+
+
+def complain(name: str, message: str) -> None:
+    """One line for people on standard error; a reader that left is no reason to fail."""
+    folded = " ".join(message.split())
+    text = f"{name}: {folded}\n".encode("utf-8", "backslashreplace")
+    try:
+        os.write(2, text)
+    except OSError:
+        return
+
+
+def number(arguments: Arguments, option: str, *, least: float = 0) -> float:
+    """The value of an option as a number. Raises Fault 64 with the option's name."""
+    try:
+        value = float(arguments[option])
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= 1e9:
+        raise Fault(
+            exits.USAGE, option, f"{arguments[option]!r} is not a number from {least:g} to 1e9"
+        )
+    return value
+
+
+def whole(arguments: Arguments, option: str, *, least: int = 0) -> int:
+    """The value of an option as a whole number. Raises Fault 64 with the option's name."""
+    value = arguments[option]
+    if not (str(value).isascii() and str(value).isdigit() and least <= int(value) <= 10**9):
+        raise Fault(exits.USAGE, option, f"{value!r} is not a whole number from {least}")
+    return int(value)
+
+
+def _parse(name: str, manual: str) -> Arguments:
+    import docopt
+
+    from waybill import __version__
+
+    if any("\0" in word for word in sys.argv):
+        raise Fault(exits.USAGE, "command line", "holds a NUL character")
+    words = sys.argv[1:]
+    until = words.index("--") if "--" in words else len(words)
+    if {"-h", "--help"} & set(words[:until]):
+        emit_text(manual.strip() + "\n")
+        os._exit(exits.OK)
+    if "--version" in words[:until]:
+        emit_text(f"{name} {__version__}\n")
+        os._exit(exits.OK)
+    try:
+        return dict(docopt.docopt(manual, argv=words, default_help=False))
+    except docopt.DocoptExit as wrong:
+        said = str(wrong).split(docopt.DocoptExit.usage)[0].strip().splitlines()
+        reason = said[0] if said and said[0].startswith("-") else _wrong(words, manual)
+        raise Fault(exits.USAGE, "command line", f"{reason}; see '{name} --help'") from None
+
+
+def _wrong(words: list[str], manual: str) -> str:
+    """The likeliest reason: an option that the manual does not name, else the operands."""
+    for word in words:
+        if word == "--":
+            break
+        option = word.split("=")[0]
+        if option.startswith("-") and option != "-" and option not in manual:
+            return f"{option} is not an option"
+    return "does not match the usage"
+
+
+def _interrupt(number: int, _frame: Any) -> None:
+    # The second signal must not interrupt the ending that the first one asked for.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Interrupted(number)
+
+
+def _log(name: str) -> str:
+    """Keep the traceback where the state is; the name of the file, or why there is none."""
+    import traceback
+
+    from waybill.base import clock, state
+
+    text = traceback.format_exc()
+    try:
+        folder = state.folder("log")
+        path = folder / f"{name}-{clock.compact(clock.now())}-{os.getpid()}.log"
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        return f"no file ({error.strerror}): {text.splitlines()[-1]}"
+    return str(path)

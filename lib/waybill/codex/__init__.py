@@ -1,0 +1,1 @@
+"""The Codex CLI: its binary, flags, login, events and rollouts."""

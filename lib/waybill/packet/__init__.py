@@ -1,0 +1,1 @@
+"""A packet's life: from declaration to receipt and judgement."""

@@ -1,0 +1,123 @@
+"""What Codex answered and left: its verdict, its claims, its artifacts, its fit to a schema."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+from waybill.base import canonical, document
+from waybill.base.exits import Fault
+from waybill.base.files import Folder
+from waybill.packet import outcome, receipt
+from waybill.packet import verdict as grammar
+from waybill.packet.boundary import Boundary
+
+MOST_CLAIM = 4000  # characters of a message that the record keeps as a claim
+EXCERPT = 500  # characters of the final message that a receipt shows
+
+# Outcomes that stopped a run before a judge could speak.
+BEFORE_A_JUDGE = frozenset(
+    "agent_failed launch_failed model_unavailable store_error quota already_running"
+    " incomplete_stream session_lost auth refused config_error timeout_wall timeout_idle"
+    " interrupted".split()
+)
+
+
+def verdict(
+    role: str, message: str | None, facts: outcome.Facts, record: dict[str, Any], *, stream: bool
+) -> dict[str, Any]:
+    """The verdict of the receipt; facts and claims are filled on the way.
+
+    Only a validator or a reviewer speaks one. What a worker says of its own work is a claim.
+    """
+    text = message or ""
+    if role not in outcome.REVIEWERS:
+        if grammar.read(text).status != grammar.NO_VERDICT:
+            record["claims"].append({"kind": "verdict", "text": text[:MOST_CLAIM]})
+            return receipt.no_verdict("a worker's verdict on its own work is a claim")
+        if text and not facts.changed:
+            record["claims"].append({"kind": "message", "text": text[:MOST_CLAIM]})
+        return receipt.no_verdict("nobody has judged this run")
+    found = grammar.judge(text, facts.commands if stream else None)
+    failed = any(row["outcome"] != "ok" for row in facts.evidence)
+    if failed and found.status in ("PASS", "WARN"):
+        found.status, found.reason = "ERROR", "a good verdict beside failed evidence"
+    facts.verdict, facts.verdict_reason = found.status, found.reason
+    said: dict[str, Any] = {
+        "status": found.status,
+        "judge_source": "codex-final-message",
+        "summary": found.reason[:500],
+    }
+    if found.status in grammar.JUDGED:
+        said |= {
+            "author_id": found.identity["author"],
+            "judge_name": found.identity["judge"],
+            "judge_program": found.identity["program"],
+            "judge_model_family": found.identity["family"].lower(),
+        }
+    return said
+
+
+def unfit(message: str | None, schema: Any) -> str | None:
+    """Why an answer does not match the schema asked for; None when it does or none was."""
+    if schema is None:
+        return None
+    if not message:
+        return "the answer is absent, and a schema was asked for"
+    import jsonschema
+
+    try:
+        found = document.parse(message.encode(), "answer")
+    except Fault as fault:
+        return f"the answer does not match the schema: {fault.message}"
+    try:
+        jsonschema.validate(found, schema, jsonschema.Draft202012Validator)
+    except jsonschema.ValidationError as error:
+        return f"the answer does not match the schema: {error.json_path}: {error.message[:200]}"
+    except Exception as error:  # a reference that leads nowhere, a pattern that is none
+        return f"the schema cannot be applied: {str(error)[:200]}"
+    return None
+
+
+Identity = tuple[int, int, int, int] | None
+
+
+def identities(boundary: Boundary) -> dict[str, Identity]:
+    """What each declared artifact is before the run."""
+    return {entry: _identity(path) for entry, path in boundary.artifacts}
+
+
+def _identity(path: Any) -> Identity:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size
+
+
+def artifacts(boundary: Boundary, before: dict[str, Identity]) -> tuple[list[dict[str, Any]], int]:
+    """The rows of the declared artifacts, and how many were made or changed by the run."""
+    rows, made = [], 0
+    for entry, path in boundary.artifacts:
+        row: dict[str, Any] = {"path": entry, "sha256": None, "bytes": None}
+        try:
+            with Folder.open(path.parent) as folder:
+                descriptor = folder.open_file(path.name, os.O_RDONLY)
+                try:
+                    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                        row["sha256"], row["bytes"] = canonical.descriptor_digest(descriptor)
+                finally:
+                    os.close(descriptor)
+        except OSError:
+            rows.append(row)
+            continue
+        rows.append(row)
+        made += _identity(path) != before[entry]
+    return rows, made
+
+
+def excerpt(message: str | None, facts: outcome.Facts) -> str:
+    """What the receipt shows of Codex: its last message, or why there is none."""
+    text = (message or facts.error or facts.last_error or facts.headline or "").strip()
+    return text if len(text) <= EXCERPT else text[:EXCERPT] + " […]"

@@ -1,0 +1,105 @@
+"""The ledger: one line for each generation of a receipt, each chained to the line before.
+
+A chain shows an edit, a swap and an insertion. A cut end or a whole rewrite it cannot show;
+the head, kept elsewhere, does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waybill.base import canonical, clock, schema
+from waybill.base.files import Folder, storing
+from waybill.packet.boundary import LEDGER
+
+TAG = "waybill-ledger-line"
+MOST_BYTES = 1 << 30
+
+
+def seal(line: dict[str, Any]) -> dict[str, Any]:
+    """The line with its digest, which covers everything else in it."""
+    return {**line, "digest": canonical.record_digest(TAG, line)}
+
+
+def append(
+    folder: Folder, *, run_id: str, attempt: int, by: str, receipt: bytes, run: bytes
+) -> None:
+    """Append a generation's line under the lock. Raises Fault store_error."""
+    from filelock import FileLock, Timeout
+
+    with storing(f"{folder.path}/{LEDGER}"):
+        try:
+            # Held for one read and one write: a second's wait means that something is wrong.
+            with FileLock(folder.path / f"{LEDGER}.lock", timeout=30, mode=0o600):
+                last = _last(folder)
+                line = seal(
+                    {
+                        "seq": last["seq"] + 1 if last else 1,
+                        "time": clock.stamp(clock.now()),
+                        "run_id": run_id,
+                        "attempt": attempt,
+                        "by": by,
+                        "receipt_sha256": canonical.digest(receipt),
+                        "run_sha256": canonical.digest(run),
+                        "prev": last["digest"] if last else None,
+                    }
+                )
+                folder.append(LEDGER, canonical.line(line))
+        except Timeout:
+            raise OSError(0, "another process holds the ledger") from None
+
+
+def _last(folder: Folder) -> dict[str, Any] | None:
+    data = folder.read(LEDGER, MOST_BYTES)
+    if not data:
+        return None
+    if not data.endswith(b"\n"):
+        # A torn line of a writer that died stays as it is; the next line begins a new row.
+        folder.append(LEDGER, b"\n")
+    for row in reversed(data.splitlines()):
+        try:
+            found = json.loads(row)
+        except ValueError:
+            continue
+        if schema.is_valid("ledger-line", found):
+            return dict(found)
+    return None
+
+
+@dataclass
+class Ledger:
+    """A ledger read: its sound lines, its head, and what is wrong with it."""
+
+    path: Path
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def head(self) -> str | None:
+        """The digest of the last sound line."""
+        return self.lines[-1]["digest"] if self.lines else None
+
+
+def read(path: Path, data: bytes) -> Ledger:
+    """Check a ledger's bytes: every line sound, numbered and chained. Pure."""
+    found = Ledger(path)
+    previous: str | None = None
+    for number, row in enumerate(data.splitlines(), 1):
+        try:
+            line = json.loads(row)
+        except ValueError:
+            line = None
+        if not schema.is_valid("ledger-line", line):
+            found.faults.append(f"line {number}: not a ledger line")
+            continue
+        body = {key: value for key, value in line.items() if key != "digest"}
+        if seal(body) != line:
+            found.faults.append(f"line {number}: its digest is not that of its content")
+        if line["prev"] != previous or line["seq"] != len(found.lines) + 1:
+            found.faults.append(f"line {number}: does not follow the line before")
+        previous = line["digest"]
+        found.lines.append(line)
+    return found

@@ -1,0 +1,379 @@
+"""One run of a packet, from the claim to the receipt.
+
+Each step leaves on disk what it found before the next begins, so that whatever dies, what was
+done can be told: prepared, running, exited, evidenced, receipted.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waybill.base import canonical, clock, masking
+from waybill.base.exits import OUTCOMES, TERM, Fault
+from waybill.base.files import storing
+from waybill.codex import usage
+from waybill.packet import (
+    answer,
+    capture,
+    checks,
+    environment,
+    generation,
+    observe,
+    outcome,
+    preflight,
+    receipt,
+    rundir,
+)
+from waybill.packet import record as run_record
+from waybill.packet import session as codex_session
+from waybill.packet.boundary import BASE_PATCH, CLAIM, PACKET, PROMPT, WORK_PATCH, Boundary
+from waybill.packet.packet import Packet
+from waybill.packet.preflight import Asked, Ready
+from waybill.packet.session import Limits, Session, Signals
+from waybill.packet.workshop import Workshop
+
+SCRATCH = "scratch"
+SPARED = (
+    "sha256", "run_id", "packet_id", "id", "boot_id", "host", "path", "pinned", "found",
+    "base_tree", "result_tree", "base_commit", "after_evidence", "tree",
+)  # fmt: skip
+
+
+@dataclass
+class Rehearsing:
+    """A scripted model at work: its record, the model's name, and a process to spare."""
+
+    record: dict[str, Any]
+    model: str
+    pid: int
+
+
+@dataclass
+class Run:
+    """Everything that the steps of one run share."""
+
+    held: rundir.RunFolder
+    packet: Packet
+    boundary: Boundary
+    asked: Asked
+    ready: Ready
+    limits: Limits
+    record: run_record.Record
+    rehearsing: Rehearsing | None
+    mask: masking.Mask
+    kept: dict[str, str] = field(default_factory=dict)  # digests that must not change
+    interrupted: int | None = None
+
+    @property
+    def stream(self) -> bool:
+        """Whether the packet asks for an event stream."""
+        return self.packet.invocation(self.asked.allow_flags).json
+
+    def save(self) -> None:
+        """Store the record as it is, without secrets."""
+        run_record.save(self.held.folder, self.masked())
+
+    def masked(self) -> run_record.Record:
+        """The record as it is stored."""
+        self.record["masked"] = self.mask.count
+        masked: run_record.Record = self.mask.record(self.record, spare=SPARED)
+        return masked
+
+
+def fill(run: Run) -> None:
+    """Put what the checks before the launch found into the record."""
+    ready, record = run.ready, run.record
+    record["prompt"] = preflight.prompt_digest(ready.prompt)
+    if ready.version is not None:
+        record["codex"] = {"path": ready.binary, "version": ready.version, "argv": ready.argv}
+    record["auth"] = ready.auth.record() if ready.auth else None
+    record["relaxations"] = run.asked.relaxations()
+    record["warnings"] = list(ready.warnings)
+    record["limits"] |= {
+        "start_seconds": run.limits.start,
+        "idle_seconds": run.limits.idle,
+        "grace_seconds": run.limits.grace,
+    }
+    said = run.packet.invocation(run.asked.allow_flags)
+    record["model"]["requested"] = said.flags.get("--model")
+    record["rehearsal"] = run.rehearsing.record if run.rehearsing else None
+
+
+def execute(run: Run) -> tuple[dict[str, Any], int]:
+    """Run the packet to its receipt; the receipt and the status to exit with."""
+    fill(run)
+    _prepare(run)
+    home = observe.codex_home(run.ready.environment)
+    before = observe.baseline(home, run.packet.resumes)
+    with Signals() as signals, _scratch(run) as workshop:
+        base_tree = _base(run, workshop)
+        said = run.packet.invocation(run.asked.allow_flags)
+        streams = capture.Streams.open(
+            run.held.folder,
+            run.boundary.events,
+            run.boundary.final_message,
+            prompt=run.ready.prompt is not None,
+        )
+        artifacts = answer.identities(run.boundary)
+        confinement = _confinement(run)
+        try:
+            session = _launch(run, streams, signals)
+            message = _collect(run, streams, session, home, before)
+            facts = _facts(run, session, streams, message)
+            observe.result(run.record, workshop, run.held.folder, base_tree, WORK_PATCH)
+            run.record["artifacts"], made = answer.artifacts(run.boundary, artifacts)
+            _tampered(run, streams)
+            run.record["state"] = "exited"
+            run.save()
+            excerpts = [answer.excerpt(message, facts)]
+            excerpts += _evidence(run, workshop, session, signals, confinement)
+        finally:
+            streams.close()
+            if confinement:
+                confinement.close()
+        run.record["warnings"] += workshop.warnings + streams.warnings
+        run.interrupted = session.interrupted or signals.number
+        facts.artifacts_made = made
+        found = _conclude(run, facts, message, said.json, excerpts)
+    return found, status(run.record["outcome"], run.interrupted)
+
+
+def status(word: str, interrupted: int | None) -> int:
+    """The exit status of an outcome; an interruption names its signal."""
+    if word == "interrupted":
+        return 128 + interrupted if interrupted else TERM
+    return OUTCOMES[word]
+
+
+def _prepare(run: Run) -> None:
+    held, record = run.held, run.record
+    outside = [
+        path
+        for path in (run.boundary.final_message, run.boundary.events)
+        if path.parent != held.folder.path
+    ]
+    held.set_aside(record["attempt"] - 1, outside)
+    claim = held.make_claim(record)
+    with storing(str(held.folder.path)):
+        held.folder.replace(PACKET, run.packet.data)
+        if run.ready.prompt is not None:
+            held.folder.replace(PROMPT, run.ready.prompt)
+    run.kept = {PACKET: canonical.digest(run.packet.data), CLAIM: canonical.digest(claim)}
+    if run.ready.prompt is not None:
+        run.kept[PROMPT] = canonical.digest(run.ready.prompt)
+
+
+@contextmanager
+def _scratch(run: Run) -> Iterator[Workshop]:
+    """A workshop whose private files lie in the run folder while the run lasts."""
+    assert run.ready.repository is not None
+    path = run.held.folder.path / SCRATCH
+    shutil.rmtree(path, ignore_errors=True)
+    with Workshop(
+        run.ready.repository, path, [*run.boundary.own(), path], env=run.ready.environment
+    ) as workshop:
+        yield workshop
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _base(run: Run, workshop: Workshop) -> str:
+    found = run.ready.repository
+    assert found is not None
+    tree = workshop.snapshot()
+    commit = found.base_commit
+    committed = workshop.base_tree_of_commit(commit) if commit else None
+    row = observe.patch(
+        workshop, run.held.folder, BASE_PATCH, None if committed is None else committed, tree
+    )
+    run.record["tree"] = {
+        "kind": found.kind,
+        "top": found.top,
+        "git_dir": found.git_dir,
+        "object_format": found.object_format,
+        "base_commit": commit,
+        "base_tree": tree,
+        "result_tree": None,
+        "after_evidence": None,
+        "base_patch": row,
+        "ignored": [],
+    }
+    run.save()
+    return tree
+
+
+def _confinement(run: Run) -> checks.Confinement | None:
+    if not (run.asked.confine_evidence and run.ready.pins):
+        return None
+    assert run.ready.binary is not None
+    return checks.Confinement(run.ready.binary, run.boundary.cwd, writable=run.packet.writable)
+
+
+def _launch(run: Run, streams: capture.Streams, signals: Signals) -> Session:
+    def started(session: Session) -> None:
+        observe.started(run.record, session, run.packet.stdin_mode)
+        run.save()
+
+    return codex_session.run(
+        run.ready.argv,
+        cwd=run.boundary.cwd,
+        environment=run.ready.environment,
+        prompt=streams.prompt,
+        events=streams.events,
+        stderr=streams.stderr,
+        limits=run.limits,
+        stream=run.stream,
+        signals=signals,
+        started=started,
+        spare={run.rehearsing.pid} if run.rehearsing else set(),
+    )
+
+
+def _collect(
+    run: Run,
+    streams: capture.Streams,
+    session: Session,
+    home: Path,
+    before: usage.Usage | None,
+) -> str | None:
+    with storing(str(streams.events_path)):
+        streams.sync()
+        run.record["events"], run.record["stderr"] = capture.stream_rows(streams, session)
+    observe.ended(run.record, session)
+    observe.thread(run.record, session, home, run.packet.resumes, before, stream=run.stream)
+    message, run.record["final_message"] = streams.final_message(session, stream=run.stream)
+    return message
+
+
+def _facts(
+    run: Run, session: Session, streams: capture.Streams, message: str | None
+) -> outcome.Facts:
+    reader, work = session.reader, session.reader.work
+    resumed, ident = run.packet.resumes, session.reader.thread_id
+    return outcome.Facts(
+        role=run.packet.role,
+        writable=run.packet.writable,
+        stream=run.stream,
+        exit_code=session.exit_code,
+        signal=session.signal,
+        limit=session.limit,
+        limit_seconds=run.record["limits"].get(f"{session.limit}_seconds", 0),
+        interrupted=_stopper(session),
+        turn=reader.turn,
+        error=reader.error,
+        error_code=reader.error_code,
+        last_error=reader.last_error,
+        recognised=reader.recognised,
+        headline=streams.headline(),
+        resumed=resumed,
+        thread=ident,
+        thread_lost=bool(resumed and ident and ident.lower() != resumed.lower()),
+        deferred=run.asked.defer_evidence and bool(run.ready.pins),
+        allow_no_change=run.asked.allow_no_change,
+        message=message,
+        message_unfit=answer.unfit(message, run.ready.answer_schema),
+        sandbox_failed=bool(work.commands_count and work.sandbox_failed == work.commands_count),
+        commands=[str(row.get("command") or "") for row in work.commands],
+    )
+
+
+def _stopper(session: Session) -> str | None:
+    if session.interrupted:
+        return {2: "INT", 15: "TERM"}.get(session.interrupted, str(session.interrupted))
+    return "the death of the guard" if session.lost else None
+
+
+def _tampered(run: Run, streams: capture.Streams) -> None:
+    """What must not have changed while the worker could write."""
+    record = run.record
+    for name, digest in run.kept.items():
+        try:
+            data = run.held.folder.read(name, rundir.MOST_BYTES)
+        except OSError:
+            data = None
+        if data is None or canonical.digest(data) != digest:
+            record["refusals"].append(f"{name} was changed during the run")
+    if not streams.events_in_place():
+        record["refusals"].append("the event file was replaced during the run")
+    if not run.held.folder.in_place():
+        record["refusals"].append("the run folder was moved or replaced during the run")
+    effective = record["sandbox"]["effective"]
+    if effective not in (None, run.packet.sandbox):
+        record["refusals"].append(f"the sandbox in force was {effective}, not {run.packet.sandbox}")
+
+
+def _evidence(
+    run: Run,
+    workshop: Workshop,
+    session: Session,
+    signals: Signals,
+    confinement: checks.Confinement | None,
+) -> list[str]:
+    record, pins = run.record, run.ready.pins
+    confined = confinement is not None
+    reason = None
+    if session.limit:
+        reason = f"the {session.limit} limit ended the run"
+    elif session.interrupted or session.lost:
+        reason = "the run was interrupted"
+    elif run.asked.defer_evidence:
+        reason = "deferred"
+    tree = record["tree"]["result_tree"]
+    if reason is not None or not pins:
+        record["evidence"] = checks.skipped(pins, reason or "", confined=confined)
+        return []
+    with storing(f"{run.held.folder.path}/evidence"), run.held.folder.sub("evidence") as folder:
+        record["evidence"], excerpts, last = checks.run(
+            pins,
+            cwd=run.boundary.cwd,
+            environment=environment.evidence(run.ready.environment),
+            folder=folder,
+            limit=run.packet.wall_seconds,
+            grace=run.limits.grace,
+            workshop=workshop,
+            tree=tree,
+            confinement=confinement,
+            stopped=lambda: signals.number is not None,
+        )
+    record["tree"]["after_evidence"] = last if last != tree else None
+    record["state"] = "evidenced"
+    run.save()
+    return excerpts
+
+
+def _conclude(
+    run: Run, facts: outcome.Facts, message: str | None, stream: bool, excerpts: list[str]
+) -> dict[str, Any]:
+    record = run.record
+    facts.evidence = record["evidence"]
+    facts.changed = len(record["patch"]["files"])
+    facts.refusals = record["refusals"]
+    facts.artifacts_missing = [row["path"] for row in record["artifacts"] if not row["sha256"]]
+    judged = answer.verdict(run.packet.role, message, facts, record, stream=stream)
+    record["outcome"], record["reason"], record["retry_at"] = outcome.decide(facts)
+    if record["outcome"] not in ("ok", "review_rejected") and judged["status"] != "NO_VERDICT":
+        judged = receipt.error_verdict(record["reason"] or judged["summary"])
+    if record["outcome"] in answer.BEFORE_A_JUDGE:
+        judged = receipt.error_verdict(record["reason"] or "")
+    record["state"] = "receipted"
+    found = receipt.build(
+        run.packet,
+        record,
+        verdict=judged,
+        excerpts=excerpts,
+        mask=run.mask,
+        at=clock.now(),
+    )
+    try:
+        generation.write(run.held, run.masked(), found, "dispatch")
+    except Fault as broken:
+        found["failure_reason"] = (
+            f"store_error: {broken.message}; the run's own outcome is {record['outcome']}"
+        )
+        record["outcome"] = "store_error"
+        run.ready.warnings.append(str(broken))
+    return found

@@ -1,0 +1,1 @@
+"""The scripted model: the other side of the wire, rehearsed offline."""
