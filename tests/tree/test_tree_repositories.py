@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from waybill.base import git
 from waybill.base.exits import CONFIG, NOINPUT, PROTOCOL, TIMEOUT, UNAVAILABLE, Fault
-from waybill.packet.tree import Repository, Workshop, find
+from waybill.packet.tree import Repository, Workshop, find, rebuild
 from workplace import Place, fingerprint, listing
 
 
@@ -249,6 +249,9 @@ def test_an_id_that_is_none_reaches_no_command(place: Place) -> None:
         assert shop.base_tree_of_commit(place.git("rev-parse", "HEAD").strip()) == tree
         with pytest.raises(Fault):
             shop.base_tree_of_commit("1" * 40)
+    with pytest.raises(Fault) as caught:
+        rebuild(None, None, [], place.root / "s", object_format="md5", env=place.env)
+    assert caught.value.status == PROTOCOL
 
 
 def test_a_scratch_folder_of_a_killed_run_is_used_again(place: Place) -> None:
@@ -257,6 +260,7 @@ def test_a_scratch_folder_of_a_killed_run_is_used_again(place: Place) -> None:
     (scratch / "annex.git/index.lock").write_text("")
     (scratch / "other").write_text("kept")
     with Workshop(find(place.top, place.env), scratch, env=place.env) as shop:
+        assert (scratch / "annex.git").stat().st_mode & 0o777 == 0o700
         assert shop.snapshot() == place.git("rev-parse", "HEAD^{tree}").strip()
     assert os.listdir(scratch) == ["other"]
 

@@ -290,6 +290,24 @@ def test_a_patch_that_does_not_fit_is_a_fault(place: Place, tmp_path: Path) -> N
         assert not (tmp_path / "scratch").exists()
 
 
+def test_relative_paths_lead_from_the_current_folder(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    (tmp_path / "empty.patch").write_bytes(b"")
+    tree = rebuild(
+        Path("repo/.git"),
+        place.git("rev-parse", "HEAD").strip(),
+        [Path("empty.patch")],
+        Path("scratch"),
+        checkout=Path("out"),
+    )
+    assert tree == place.git("rev-parse", "HEAD^{tree}").strip()
+    assert listing(tmp_path / "out") == listing(place.top)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_checkout_goes_to_a_new_folder_only(place: Place, tmp_path: Path) -> None:
     repository = find(place.top, place.env)
     assert repository.common_dir is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import sys
 from typing import Any
@@ -20,6 +21,14 @@ MAX_BYTES = 16 << 20  # one document; a packet or a receipt is a few kilobytes
 MAX_DEPTH = 100  # levels of nesting
 
 STDIN_NAME = "stdin"
+
+# What YAML 1.1, which our parser speaks, reads otherwise than YAML 1.2: truth values, octal,
+# binary and sexagesimal numbers, underscores in numbers, exponents without a dot.
+_TWO_WAYS = re.compile(
+    r"yes|no|on|off|[-+]?0[0-9_]+|[-+]?0[ob][0-9_]+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
+    r"|[-+]?[0-9]+(?:_[0-9_]*)+(?:\.[0-9_]*)?|[-+]?[0-9]+e[-+]?[0-9]+",
+    re.IGNORECASE,
+)
 
 
 def read_bytes(operand: str | None, *, limit: int = MAX_BYTES) -> tuple[bytes, str]:
@@ -36,9 +45,10 @@ def read_bytes(operand: str | None, *, limit: int = MAX_BYTES) -> tuple[bytes, s
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Fault(exits.NOINPUT, printable(operand), f"cannot be read: {reason}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Fault(exits.NOINPUT, printable(operand), "cannot be read: not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Fault(exits.NOINPUT, printable(operand), "cannot be read: not a regular file")
         try:
             data = stream.read(limit + 1)
         except OSError as error:
@@ -179,9 +189,16 @@ def _yaml(text: str, subject: str) -> Any:
         for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     try:
-        # Aliases can make a small text expand without bound; no record needs them.
-        if any(isinstance(t, yaml.AliasToken) for t in yaml.scan(text)):
-            raise Fault(exits.DATA, subject, "YAML aliases are not read; write the value out")
+        for token in yaml.scan(text):
+            # Aliases can make a small text expand without bound; no record needs them.
+            if isinstance(token, yaml.AliasToken):
+                raise Fault(exits.DATA, subject, "YAML aliases are not read; write the value out")
+            if isinstance(token, yaml.TagToken):
+                raise Fault(exits.DATA, subject, "YAML tags are not read; write the value alone")
+            if not isinstance(token, yaml.ScalarToken) or not token.plain:
+                continue
+            if _TWO_WAYS.fullmatch(token.value):
+                raise _Unfit(f"{token.value!r} is read in two ways in YAML: put text in quotes")
         return yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

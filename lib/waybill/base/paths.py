@@ -62,9 +62,12 @@ def resolve(path: Path) -> Path:
             current = step
             continue
         links += 1
-        if links > MOST_LINKS or not step.exists():
-            raise Escape(f"{step}: a link that leads nowhere")
-        target = Path(os.readlink(step))
+        try:
+            if links > MOST_LINKS or not step.exists():
+                raise Escape(f"{step}: a link that leads nowhere")
+            target = Path(os.readlink(step))
+        except OSError as error:
+            raise Escape(f"{step}: cannot be resolved: {error}") from None
         if target.is_absolute():
             current = Path("/")
         left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))

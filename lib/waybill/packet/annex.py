@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from waybill.base import exits, files, git
 from waybill.base.exits import Fault
 from waybill.base.process import Finished
+from waybill.packet.change import Change, read_changes, unambiguous
 
 _CONFIG = """\
 [core]
@@ -54,23 +54,6 @@ _PATCH = (
 _COMPARE = ("diff-tree", "-r", "--ignore-submodules=none")
 
 
-@dataclass(frozen=True)
-class Change:
-    """One path that differs between two trees.
-
-    `path` is relative to the top (see `git.name` for paths that are not UTF-8), `status` is
-    A, D, M or T (another kind of file). Modes are six octal digits, ids full object ids; both
-    are all zeros on the side where the path is absent.
-    """
-
-    path: str
-    status: str
-    old_mode: str
-    new_mode: str
-    old_id: str
-    new_id: str
-
-
 class Annex:
     """A private git dir in the folder `scratch`, made anew, working on the files under `top`.
 
@@ -89,8 +72,10 @@ class Annex:
         settings: Sequence[str] = (),
         limit: float = git.LIMIT,
     ) -> None:
+        if object_format not in git.EMPTY_TREE:
+            raise Fault(exits.PROTOCOL, object_format, "not an object format that git has")
         self.folder = Path(os.path.realpath(scratch), "annex.git")
-        self.top = top
+        self.top = os.path.realpath(top)
         self.object_format = object_format
         self.empty_tree = git.EMPTY_TREE[object_format]
         self.no_object = git.NO_OBJECT[object_format]
@@ -104,8 +89,10 @@ class Annex:
 
     def _make(self, objects: Path | None) -> None:
         self._remove()
-        for part in ("objects/info", "refs", "info"):
-            (self.folder / part).mkdir(parents=True, mode=0o700)
+        # Closed to others: it comes to hold what may have been readable by its owner alone.
+        self.folder.mkdir(parents=True, mode=0o700)
+        for part in ("objects", "objects/info", "refs", "info"):
+            (self.folder / part).mkdir()
         plain = self.object_format == "sha1"
         version = f"\trepositoryformatversion = {0 if plain else 1}\n"
         extension = "" if plain else f"[extensions]\n\tobjectformat = {self.object_format}\n"
@@ -114,7 +101,7 @@ class Annex:
         (self.folder / "info/attributes").write_text(_ATTRIBUTES)
         if objects is not None:
             # Quoted, since a line that begins with a quote or a hash sign is no plain path.
-            line = git.quoted(os.fsencode(objects)) + "\n"
+            line = git.quoted(os.fsencode(os.path.realpath(objects))) + "\n"
             (self.folder / "objects/info/alternates").write_text(line)
 
     def close(self) -> None:
@@ -197,7 +184,7 @@ class Annex:
         sides = (_id(old or self.empty_tree), _id(new))
         if sides not in self._changes:
             arguments = [*_COMPARE, "--raw", "-z", "--no-abbrev", "--no-renames"]
-            self._changes[sides] = _changes(self.read(*arguments, *sides))
+            self._changes[sides] = read_changes(self.read(*arguments, *sides))
         return list(self._changes[sides])
 
     def patch(self, old: str | None, new: str, out_fd: int) -> None:
@@ -217,7 +204,7 @@ class Annex:
             ):
                 self._print(arguments, plain.fileno())
                 plain.seek(0)
-                out.writelines(map(_unambiguous, plain))
+                out.writelines(map(unambiguous, plain))
         else:
             self._print(arguments, out_fd)
 
@@ -257,7 +244,7 @@ class Annex:
         if folder.is_symlink():
             raise Fault(exits.STORE, str(folder), "is a link; a checkout goes to a new folder")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             empty = not any(folder.iterdir())
         except OSError as error:
             raise Fault(exits.STORE, str(folder), error.strerror or "cannot be made") from None
@@ -268,25 +255,6 @@ class Annex:
         )
         if done.exit_code != 0:
             raise Fault(exits.STORE, str(folder), git.sentence(done))
-
-
-def _changes(raw: bytes) -> list[Change]:
-    fields = raw.split(b"\0")
-    changes = []
-    for head, path in zip(fields[:-1:2], fields[1::2], strict=True):
-        old_mode, new_mode, old_id, new_id, status = head.decode().removeprefix(":").split()
-        changes.append(Change(git.name(path), status, old_mode, new_mode, old_id, new_id))
-    return changes
-
-
-def _unambiguous(line: bytes) -> bytes:
-    """A line of a patch, where git can read it again. It cannot find out the name from a header
-    like `diff --git a/x /y b/x /y`, with a folder that ends in a space, unless it is quoted."""
-    if not line.startswith(b"diff --git a/") or b" /" not in line:
-        return line
-    names = line.removeprefix(b"diff --git ").removesuffix(b"\n")
-    old, new = names[: len(names) // 2], names[len(names) // 2 + 1 :]
-    return f"diff --git {git.quoted(old)} {git.quoted(new)}\n".encode()
 
 
 def _id(text: str) -> str:

@@ -82,13 +82,13 @@ def dispatch(orders: Orders) -> int:
     found = packet.read(orders.operand)
     if orders.run_dir is not None:
         found = _moved(found, orders.run_dir)
-    script = _script(orders.asked)
+    played = script(orders.asked)
     base = Path.cwd()
     checks = crosscheck.Options(
         orders.asked.allow_flags,
         orders.asked.trust_project,
         orders.asked.confine_evidence,
-        script.get("model", DEFAULT_MODEL) if script is not None else None,
+        played.get("model", DEFAULT_MODEL) if played is not None else None,
     )
     said = crosscheck.check(found, base, checks)
     drawn = boundary.draw(found, base)
@@ -99,7 +99,7 @@ def dispatch(orders: Orders) -> int:
         attempt = rundir.judge(held, found, orders.attempt)
         if attempt is None:
             return _again(held)
-        return _attempt(orders, found, drawn, said, held, attempt, script)
+        return _attempt(orders, found, drawn, said, held, attempt, played)
 
 
 DEFAULT_MODEL = "gpt-5.4"
@@ -115,7 +115,7 @@ def _moved(found: Packet, run_dir: str) -> Packet:
     return packet.parse(changed, found.subject, canonical.pretty(changed))
 
 
-def _script(asked: Asked) -> dict[str, Any] | None:
+def script(asked: Asked) -> dict[str, Any] | None:
     """The rehearsal script, validated; None when this is no rehearsal."""
     if asked.rehearse is None:
         return None
@@ -154,7 +154,7 @@ def _attempt(
     said: Invocation,
     held: rundir.RunFolder,
     attempt: int,
-    script: dict[str, Any] | None,
+    played: dict[str, Any] | None,
 ) -> int:
     ready = Ready()
     mask = masking.Mask(os.environ, found.environment)
@@ -169,7 +169,7 @@ def _attempt(
         None,
         mask,
     )
-    with _rehearsal(orders.asked, script, this) as ambient:
+    with _rehearsal(orders.asked, played, this) as ambient:
         try:
             preflight.check(found, drawn, said, orders.asked, ambient, ready)
             written, status = run.execute(this)
@@ -209,19 +209,19 @@ def _refuse(this: Run, refusal: Fault) -> None:
 
 
 @contextmanager
-def _rehearsal(asked: Asked, script: dict[str, Any] | None, this: Run) -> Iterator[dict[str, str]]:
+def _rehearsal(asked: Asked, played: dict[str, Any] | None, this: Run) -> Iterator[dict[str, str]]:
     """The environment to dispatch under: ours, or one that leads to a scripted model."""
-    if script is None or asked.rehearse is None:
+    if played is None or asked.rehearse is None:
         yield dict(os.environ)
         return
-    with rehearse(asked.rehearse, script, this.record["run_id"]) as (ambient, rehearsing):
+    with rehearse(asked.rehearse, played, this.record["run_id"]) as (ambient, rehearsing):
         this.rehearsing = rehearsing
         yield ambient
 
 
 @contextmanager
 def rehearse(
-    path: str, script: dict[str, Any], run_id: str
+    path: str, played: dict[str, Any], run_id: str
 ) -> Iterator[tuple[dict[str, str], Rehearsing]]:
     """A scripted model and a Codex home that leads to it, both gone afterwards.
 
@@ -229,7 +229,7 @@ def rehearse(
     """
     from waybill.rehearsal import home, spawn
 
-    model = script.get("model", DEFAULT_MODEL)
+    model = played.get("model", DEFAULT_MODEL)
     server = spawn.spawn(Path(path))
     folder = state.folder("rehearsal") / run_id
     try:
@@ -240,11 +240,12 @@ def rehearse(
         rehearsing = Rehearsing(
             {
                 "script": os.path.realpath(path),
-                "sha256": script["sha256"],
-                "family": script.get("family", "scripted"),
+                "sha256": played["sha256"],
+                "family": played.get("family", "scripted"),
             },
             model,
             server.pid,
+            server.base_url,
         )
         yield {**os.environ, "CODEX_HOME": str(folder)}, rehearsing
     finally:

@@ -60,7 +60,12 @@ def thread(
     if found.sandbox in ("read-only", "workspace-write", "danger-full-access"):
         record["sandbox"]["effective"] = found.sandbox
     record["model"]["effective"] = found.model
-    record["model"]["family"] = rollout.family(found.model)
+    record["model"]["family"] = family(found.model, record["rehearsal"])
+
+
+def family(model: str | None, rehearsal: dict[str, Any] | None) -> str | None:
+    """The family of a model; in a rehearsal that of the script, which no real model played."""
+    return str(rehearsal["family"]) if rehearsal else rollout.family(model)
 
 
 def _known(found: usage.Usage | None) -> dict[str, int] | None:

@@ -6,7 +6,7 @@ A dry run and a real one go through the same function, so that they cannot disag
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,21 +80,43 @@ def check(
     """Fill `ready` in the order of the checks. Raises the Fault of the first that fails."""
     ready.prompt = _prompt(packet, boundary)
     ready.answer_schema = _answer_schema(boundary)
+
+    def settle() -> None:
+        ready.repository = _repository(boundary, said, asked, ready)
+
+    codex(packet, boundary.cwd, packet.argv, said, asked, ambient, ready, settle)
+    ready.pins = _pins(packet, boundary, asked)
+
+
+def codex(
+    packet: Packet,
+    cwd: Path,
+    argv: list[str],
+    said: codex_argv.Invocation,
+    asked: Asked,
+    ambient: Mapping[str, str],
+    ready: Ready,
+    settle: Callable[[], None] = lambda: None,
+) -> None:
+    """Find Codex, compare its flags, and guard the login, for one command line in one folder.
+
+    `settle` is called between the flags and the login.
+    """
     ready.environment = environment.worker(ambient, packet.environment, asked.pass_env)
     ready.binary = binary.locate(asked.codex, ambient)
-    ready.argv = [ready.binary, *packet.argv[1:]]
+    ready.argv = [ready.binary, *argv[1:]]
     refused = auth.refusal(
         packet.document["auth"]["reject_env"], ambient, packet.environment, asked.pass_env
     )
     ask_login = refused is None and asked.rehearse is None
-    probes = _Probes(ready.binary, boundary.cwd, ready.environment, login=ask_login)
+    probes = _Probes(ready.binary, cwd, ready.environment, login=ask_login)
     try:
         ready.version = _version(probes, ready.binary)
         _flags(probes, said, ready)
-        ready.repository = _repository(packet, boundary, said, asked, ready)
+        settle()
         if refused is not None:
             ready.auth = Auth("unknown", f"not asked: {refused}")
-            raise fault("auth", packet.subject, refused)
+            raise fault("auth", packet.packet_id, refused)
         if asked.rehearse is not None:
             ready.auth = Auth("unknown", auth.REHEARSAL)
         else:
@@ -103,7 +125,6 @@ def check(
                 raise wrong
     finally:
         probes.close()
-    ready.pins = _pins(packet, boundary, asked)
 
 
 class _Probes:
@@ -162,7 +183,6 @@ def _flags(probes: _Probes, said: codex_argv.Invocation, ready: Ready) -> None:
 
 
 def _repository(
-    packet: Packet,
     boundary: Boundary,
     said: codex_argv.Invocation,
     asked: Asked,

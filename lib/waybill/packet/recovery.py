@@ -93,7 +93,7 @@ def _gone(claim: dict[str, Any]) -> bool:
 
 def _finish(held: rundir.RunFolder, found: Packet, drawn: Boundary, row: record.Record) -> None:
     mask = masking.Mask(os.environ, found.environment)
-    session = _replay(drawn.events)
+    session = replay(drawn.events)
     stream = found.invocation(_allowed(row)).json
     with storing(str(held.folder.path)):
         _streams(held.folder, drawn, row, session, stream)
@@ -120,7 +120,8 @@ def _allowed(row: record.Record) -> tuple[str, ...]:
     return tuple(r.removeprefix(prefix) for r in row["relaxations"] if r.startswith(prefix))
 
 
-def _replay(events: Path) -> Session:
+def replay(events: Path) -> Session:
+    """What an event file says, read as if it were being written."""
     session = Session(Reader())
     try:
         with Folder.open(events.parent) as folder:

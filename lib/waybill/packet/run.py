@@ -51,6 +51,7 @@ class Rehearsing:
     record: dict[str, Any]
     model: str
     pid: int
+    base_url: str
 
 
 @dataclass

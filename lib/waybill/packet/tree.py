@@ -15,7 +15,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from waybill.packet.annex import Annex, Change
+from waybill.packet.annex import Annex
+from waybill.packet.change import Change
 from waybill.packet.repository import Repository, find
 from waybill.packet.workshop import Workshop
 

@@ -20,7 +20,8 @@ from types import TracebackType
 
 from waybill.base import exits, git
 from waybill.base.exits import Fault, fault
-from waybill.packet.annex import Annex, Change
+from waybill.packet.annex import Annex
+from waybill.packet.change import Change
 from waybill.packet.entries import Entries, drop, examine, put
 from waybill.packet.repository import Repository, find
 from waybill.packet.survey import STRAY, Survey, beyond_link, parents, survey
