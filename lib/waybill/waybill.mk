@@ -32,7 +32,9 @@ receipts judgements: private .SHELLFLAGS := -euo pipefail -c
 waybill-counted :=
 receipts judgements: waybill-counted := yes
 
-# Evidence: kept when a recipe fails, also under .DELETE_ON_ERROR, and never intermediate.
+# Evidence: kept when a recipe fails, under .DELETE_ON_ERROR too, and when it is intermediate.
+# A packet is protected only where the rule that makes it has one of these patterns.
+.PRECIOUS: %/packet.json $(addsuffix /%/packet.json,$(WAYBILL_RUNS))
 .PRECIOUS: %/receipt.json %/judgement.json
 
 .PHONY: receipts judgements waybill-always
@@ -46,9 +48,10 @@ waybill-fail = exit $(if $(waybill-counted),0,"$$status")
 # The shell function `run`: a command and its $status. In the background, since a shell
 # hears of a TERM only then while it waits: it passes that on, and waits for the end.
 define waybill-run
-child=; trap 'kill -TERM "$$child" 2>/dev/null || :' TERM; trap : INT; \
+child=; told=; trap 'told=yes; kill -TERM "$$child" 2>/dev/null || :' TERM; trap : INT; \
 run() { \
     "$$@" </dev/null >/dev/null & child=$$!; \
+    if [[ $$told ]]; then kill -TERM "$$child" 2>/dev/null || :; fi; \
     while status=0; wait "$$child" || status=$$?; kill -0 "$$child" 2>/dev/null; do :; done; \
 }
 endef
@@ -64,7 +67,7 @@ if [[ -e $$receipt && -e $$kept && ! $$packet -nt $$kept ]]; then \
     case $$(<"$$kept") in 0|1) exit 0;; esac; \
 fi; \
 run $(WAYBILL_DISPATCH) $(WAYBILL_DISPATCH_FLAGS) -- "$$packet"; \
-echo "$$status" >"$$kept"; \
+printf '%s\n' "$$status" >"$$kept"; \
 case $$status in 0|1) ;; *) $(waybill-fail);; esac; \
 if [[ ! -e $$receipt ]]; then \
     echo "waybill: $$packet: status $$status, and no receipt beside it:" \
@@ -89,7 +92,7 @@ if [[ ! $$text ]]; then \
     echo "waybill: $$receipt: status $$status, and no judgement" >&2; \
     status=70; $(waybill-fail); \
 fi; \
-echo "$$text" >"$$judgement" || { status=73; rm -f -- "$$judgement"; $(waybill-fail); }
+printf '%s\n' "$$text" >"$$judgement" || { status=73; rm -f -- "$$judgement"; $(waybill-fail); }
 endef
 
 # The folders to count, as shell words: by a pattern those below WAYBILL_RUNS, of which there

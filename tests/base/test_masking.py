@@ -125,5 +125,5 @@ def test_a_record_is_masked_throughout_but_for_what_is_spared() -> None:
 @pytest.mark.parametrize("text", ["a.", "a+-", "eyJ-", "https://a", "sk-", "bearer "])
 def test_masking_takes_time_in_proportion(text: str) -> None:
     began = time.process_time()
-    masking.Mask().text(text * (60_000 // len(text)))
-    assert time.process_time() - began < 2
+    masking.Mask().text(text * (20_000 // len(text)))
+    assert time.process_time() - began < 1

@@ -28,6 +28,7 @@ if role == "leader":
 
 os.closerange(0, 64)
 Path(folder, role).write_text(str(os.getpid()))
-while role == "busy":
+end = time.monotonic() + 60
+while role == "busy" and time.monotonic() < end:
     pass
 time.sleep(60)

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import ENV, Start
+from guard_stage import ENV, Start
 from waybill.base import descendants, process
 from waybill.base.guard import Exit
 

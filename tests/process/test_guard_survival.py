@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, eventually, named
+from guard_stage import PATIENCE, eventually, named
 
 FOLDER = Path(__file__).parent
 ROLES = ("leader", "daemon", "busy", "session")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import eventually
+from guard_stage import eventually
 from waybill.base import descendants, process
 from waybill.base.process import Identity
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ENV, PATIENCE, eventually, lives, named
+from guard_stage import ENV, PATIENCE, eventually, lives, named
 from waybill.base import process
 from waybill.base.process import Finished
 
@@ -147,6 +147,17 @@ def test_calls_leave_no_descriptor_and_no_zombie() -> None:
     assert pending.finish(PATIENCE).ok
     assert os.listdir("/proc/self/fd") == before
     assert not lives(pending.pid)
+
+
+def test_no_other_descriptor_reaches_a_call() -> None:
+    leak = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(leak, True)
+    try:
+        done = process.run(["/bin/ls", "/proc/self/fd"], **USUAL)
+    finally:
+        os.close(leak)
+    # The fourth is the one that ls reads the listing with.
+    assert done.stdout.split() == [b"0", b"1", b"2", b"3"]
 
 
 def test_calls_run_at_the_same_time(tmp_path: Path) -> None:

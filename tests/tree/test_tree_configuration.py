@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from waybill.base import git
-from waybill.packet.tree import Workshop, find
+from waybill.tree.rebuild import Workshop, find
 from workplace import Place, fingerprint, listing
 
 PROGRAMS = [

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from waybill.packet.tree import Workshop, find
+from waybill.tree.rebuild import Workshop, find
 from workplace import Place, listing
 
 

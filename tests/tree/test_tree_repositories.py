@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from waybill.base import git
 from waybill.base.exits import CONFIG, NOINPUT, PROTOCOL, TIMEOUT, UNAVAILABLE, Fault
-from waybill.packet.tree import Repository, Workshop, find, rebuild
+from waybill.tree.rebuild import Repository, Workshop, find, rebuild
 from workplace import Place, fingerprint, listing
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from waybill.base.exits import NOINPUT, PROTOCOL, STORE, Fault
-from waybill.packet.tree import Workshop, find, rebuild
+from waybill.tree.rebuild import Workshop, find, rebuild
 from workplace import Place, listing
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from waybill.base.exits import Fault
-from waybill.packet.tree import Workshop, find
+from waybill.tree.rebuild import Workshop, find
 from workplace import Place, listing
 
 
@@ -143,7 +143,7 @@ def test_an_odd_kind_of_file_is_named_and_breaks_nothing(place: Place) -> None:
 UNREADABLE = """
 import ctypes, os, sys
 from pathlib import Path
-from waybill.packet.tree import Workshop, find
+from waybill.tree.rebuild import Workshop, find
 
 # Else root, as which these tests may run, could read everything.
 for capability in (1, 2):

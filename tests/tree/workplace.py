@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from waybill.packet.tree import Change, Workshop, find, rebuild
+from waybill.tree.rebuild import Change, Workshop, find, rebuild
 
 STAMP = "2024-01-02T03:04:05Z"
 

@@ -125,8 +125,6 @@ def whole(arguments: Arguments, option: str, *, least: int = 0) -> int:
 
 
 def _parse(name: str, manual: str) -> Arguments:
-    import docopt
-
     from waybill import __version__
 
     if any("\0" in word for word in sys.argv):
@@ -139,6 +137,9 @@ def _parse(name: str, manual: str) -> Arguments:
     if "--version" in words[:until]:
         emit_text(f"{name} {__version__}\n")
         os._exit(exits.OK)
+    # Not needed for the manual, which has to be quick.
+    import docopt
+
     try:
         return dict(docopt.docopt(manual, argv=words, default_help=False))
     except docopt.DocoptExit as wrong:

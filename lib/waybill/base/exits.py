@@ -23,51 +23,61 @@ INT = 130
 TERM = 143
 PIPE = 141
 
-NAMES: dict[int, str] = {
-    OK: "OK",
-    NO: "NO",
-    USAGE: "USAGE",
-    DATA: "DATA",
-    NOINPUT: "NOINPUT",
-    UNAVAILABLE: "UNAVAILABLE",
-    SOFTWARE: "SOFTWARE",
-    STORE: "STORE",
-    BUSY: "BUSY",
-    PROTOCOL: "PROTOCOL",
-    REFUSED: "REFUSED",
-    CONFIG: "CONFIG",
-    TIMEOUT: "TIMEOUT",
-    INT: "interrupted by INT",
-    PIPE: "the reader of our stdout left",
-    TERM: "interrupted by TERM",
+# Every status with its name and what it means; docs/outcomes.md is made from this.
+_STATUSES: dict[int, tuple[str, str]] = {
+    OK: ("OK", "did it, or the answer is yes"),
+    NO: ("NO", "ran correctly, and the answer is no; the reasons are on stdout"),
+    USAGE: ("USAGE", "the command line is wrong"),
+    DATA: ("DATA", "an input document does not match its schema or contradicts itself"),
+    NOINPUT: ("NOINPUT", "an input cannot be read, or is empty"),
+    UNAVAILABLE: ("UNAVAILABLE", "a needed program, service or model is absent"),
+    SOFTWARE: ("SOFTWARE", "a fault of ours; the message names the log with the traceback"),
+    STORE: ("STORE", "a record cannot be written or read"),
+    BUSY: ("BUSY", "quota, lock or capacity: try again later"),
+    PROTOCOL: ("PROTOCOL", "the other side's answer is unusable or incomplete"),
+    REFUSED: ("REFUSED", "a login, a path or a policy says no"),
+    CONFIG: ("CONFIG", "a setting, flag or version does not fit"),
+    TIMEOUT: ("TIMEOUT", "a limit passed"),
+    INT: ("interrupted by INT", "somebody pressed Ctrl-C"),
+    PIPE: ("the reader of our stdout left", "the command behind the pipe ended first"),
+    TERM: ("interrupted by TERM", "told to stop, or found dead and recovered"),
 }
 
-# Every outcome of a run that these commands can give, with the status that they exit with.
-OUTCOMES: dict[str, int] = {
-    "ok": OK,
-    "agent_failed": NO,
-    "no_work": NO,
-    "verify_failed": NO,
-    "review_rejected": NO,
-    "not_converged": NO,
-    "launch_failed": UNAVAILABLE,
-    "model_unavailable": UNAVAILABLE,
-    "review_unavailable": UNAVAILABLE,
-    "store_error": STORE,
-    "quota": BUSY,
-    "already_running": BUSY,
-    "incomplete_stream": PROTOCOL,
-    "review_unusable": PROTOCOL,
-    "review_stale": PROTOCOL,
-    "session_lost": PROTOCOL,
-    "verify_not_run": PROTOCOL,
-    "auth": REFUSED,
-    "refused": REFUSED,
-    "config_error": CONFIG,
-    "timeout_wall": TIMEOUT,
-    "timeout_idle": TIMEOUT,
-    "interrupted": TERM,
+NAMES: dict[int, str] = {status: name for status, (name, _) in _STATUSES.items()}
+MEANINGS: dict[int, str] = {status: words for status, (_, words) in _STATUSES.items()}
+
+# Every outcome of a run that these commands can give: the status that they exit with, and when.
+_OUTCOMES: dict[str, tuple[int, str]] = {
+    "ok": (OK, "the turn completed, the evidence passed, and what the packet expects is there"),
+    "agent_failed": (NO, "the turn failed, or Codex ended non-zero"),
+    "no_work": (NO, "the turn completed, but nothing that the packet expects was done"),
+    "verify_failed": (NO, "a required command ran and said no"),
+    "review_rejected": (NO, "a judge said FAIL"),
+    "not_converged": (NO, "the fix passes are used up and blockers remain"),
+    "launch_failed": (
+        UNAVAILABLE,
+        "Codex could not be started, or gave no event within the start limit",
+    ),
+    "model_unavailable": (UNAVAILABLE, "the model cannot be used by this account or route"),
+    "review_unavailable": (UNAVAILABLE, "no judge could be run, or none of the family demanded"),
+    "store_error": (STORE, "a record of ours could not be written or read"),
+    "quota": (BUSY, "a usage limit; `retry_at` says until when, if the source said so"),
+    "already_running": (BUSY, "another process holds this packet's run folder"),
+    "incomplete_stream": (PROTOCOL, "the event stream has no terminal event, or no event at all"),
+    "review_unusable": (PROTOCOL, "the verdict is absent, cut, contradictory or unproven"),
+    "review_stale": (PROTOCOL, "the tree at hand is not the one that the verdict is about"),
+    "session_lost": (PROTOCOL, "the thread that answered is not the one asked for, or it is gone"),
+    "verify_not_run": (PROTOCOL, "a required command could not be run, or was put off"),
+    "auth": (REFUSED, "the login is not the one required, or a forbidden variable is set"),
+    "refused": (REFUSED, "a path, a policy or a changed record says no"),
+    "config_error": (CONFIG, "a flag, a version, a sandbox or the project's trust does not fit"),
+    "timeout_wall": (TIMEOUT, "the wall clock of the run passed"),
+    "timeout_idle": (TIMEOUT, "no progress within the idle limit"),
+    "interrupted": (TERM, "told to stop by INT (130) or TERM (143), or died and was recovered"),
 }
+
+OUTCOMES: dict[str, int] = {word: status for word, (status, _) in _OUTCOMES.items()}
+WHEN: dict[str, str] = {word: sentence for word, (_, sentence) in _OUTCOMES.items()}
 
 
 class Fault(Exception):

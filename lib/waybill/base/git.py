@@ -3,7 +3,7 @@
 Every call runs without the caller's GIT_* variables (they redirect git to another
 repository), with fixed messages, no prompt, no optional lock, no hook, no file system
 monitor and no external diff, and with a limit. What else a repository's configuration
-could start is kept out by the git dir that the caller works in: see `packet.annex`.
+could start is kept out by the git dir that the caller works in: see `tree.annex`.
 """
 
 from __future__ import annotations

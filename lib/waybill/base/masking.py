@@ -15,14 +15,15 @@ MASK = "***"
 SHORTEST = 8  # characters; a shorter value is too likely to be a word
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+# Bounded where a text could otherwise make each place the start of a search to its end.
 _SHAPES = re.compile(
-    r"(?P<url>\b[a-z][a-z0-9+.-]*://)[^\s/@:\"']+(?::[^\s/@\"']*)?@"
+    r"(?P<url>://)[^\s/?#\"']*@"
     r"|(?P<bearer>\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}"
     r"|\bsk-[A-Za-z0-9_-]{8,}"
     r"|\bgh[a-z]_[A-Za-z0-9]{16,}"
     r"|\bgithub_pat_[A-Za-z0-9_]{16,}"
     r"|\bxox[a-z]-[A-Za-z0-9-]{8,}"
-    r"|\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*",
+    r"|\beyJ[A-Za-z0-9_-]{6,1000}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*",
     re.IGNORECASE,
 )
 

@@ -212,12 +212,12 @@ def _against(found: ledger.Ledger) -> list[str]:
         except (OSError, ValueError, KeyError, TypeError):
             faults.append(f"{receipt}: has no readable run record")
             continue
-        line = latest.pop(str(run_id), None)
-        if line is None:
+        last = latest.pop(str(run_id), None)
+        if last is None:
             faults.append(f"{receipt}: no line of the ledger is of its run")
-        elif bundle.digest(receipt) != line["receipt_sha256"]:
-            faults.append(f"{receipt}: differs from its latest line, {line['seq']}")
-        elif bundle.digest(receipt.parent / "run.json") != line["run_sha256"]:
+        elif bundle.digest(receipt) != last["receipt_sha256"]:
+            faults.append(f"{receipt}: differs from its latest line, {last['seq']}")
+        elif bundle.digest(receipt.parent / "run.json") != last["run_sha256"]:
             faults.append(f"{receipt.parent}/run.json: differs from its latest line")
     for line in latest.values():
         if not _kept_aside(folder, line):

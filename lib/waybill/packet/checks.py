@@ -16,7 +16,7 @@ from waybill.base.files import Folder, storing
 from waybill.codex import sandbox
 from waybill.packet import evidence, receipt
 from waybill.packet.evidence import Pin
-from waybill.packet.workshop import Workshop
+from waybill.tree.workshop import Workshop
 
 
 class Confinement:

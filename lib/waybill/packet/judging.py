@@ -24,9 +24,7 @@ from waybill.packet import (
     opened,
     outcome,
     preflight,
-    repository,
     reviewer,
-    tree,
 )
 from waybill.packet import session as codex_session
 from waybill.packet.boundary import BASE_PATCH, PROMPT, WORK_PATCH
@@ -34,6 +32,8 @@ from waybill.packet.preflight import Asked, Ready
 from waybill.packet.reviewer import Answer
 from waybill.packet.run import Rehearsing
 from waybill.packet.session import Limits, Signals
+from waybill.tree import repository
+from waybill.tree.rebuild import rebuild
 
 ANSWER, RECORD = "answer.json", "review.json"
 MOST_PATCH = 4 << 20  # bytes of a patch that are read for the prompt, which is bounded again
@@ -129,7 +129,7 @@ def _chamber(found: opened.Opened, number: int) -> Iterator[tuple[Path, Path]]:
     try:
         where = row["tree"]
         common = repository.find(found.boundary.cwd, os.environ).common_dir
-        rebuilt = tree.rebuild(
+        rebuilt = rebuild(
             Path(common) if common else None,
             where["base_commit"],
             [found.held.folder.path / BASE_PATCH, found.held.folder.path / WORK_PATCH],

@@ -13,8 +13,9 @@ from waybill.base.exits import Fault, fault
 from waybill.base.files import Folder, storing
 from waybill.codex import argv as codex_argv
 from waybill.codex import login
-from waybill.packet import boundary, crosscheck, packet, preflight, repository, rundir
+from waybill.packet import boundary, crosscheck, packet, preflight, rundir
 from waybill.packet.packet import Packet
+from waybill.tree import repository
 
 TIMEOUT = 1800  # seconds; long enough for real work, short enough to be noticed
 SANDBOXES = {"worker": "workspace-write"}  # every other role only reads

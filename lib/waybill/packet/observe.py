@@ -10,7 +10,7 @@ from waybill.base import clock, process
 from waybill.base.files import Folder, storing
 from waybill.codex import rollout, usage
 from waybill.packet.session import Session
-from waybill.packet.workshop import Workshop
+from waybill.tree.workshop import Workshop
 
 NO_STREAM = "no event stream asked for"
 

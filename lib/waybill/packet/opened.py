@@ -21,13 +21,13 @@ from waybill.packet import (
     preflight,
     record,
     recovery,
-    repository,
     run,
     rundir,
 )
 from waybill.packet.boundary import PACKET, Boundary
 from waybill.packet.packet import Packet
-from waybill.packet.workshop import Workshop
+from waybill.tree import repository
+from waybill.tree.workshop import Workshop
 
 Document = dict[str, Any]
 

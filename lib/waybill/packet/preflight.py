@@ -16,11 +16,12 @@ from waybill.base.exits import Fault, fault
 from waybill.base.files import Folder
 from waybill.codex import argv as codex_argv
 from waybill.codex import binary
-from waybill.packet import auth, environment, evidence, repository
+from waybill.packet import auth, environment, evidence
 from waybill.packet.auth import Auth
 from waybill.packet.boundary import Boundary
 from waybill.packet.evidence import Pin
 from waybill.packet.packet import Packet
+from waybill.tree import repository
 
 PROBE_SECONDS = 30.0  # for --version, --help and login status; each takes 15 ms when all is well
 MOST_PROMPT = 16 << 20  # bytes

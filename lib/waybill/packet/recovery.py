@@ -22,14 +22,14 @@ from waybill.packet import (
     packet,
     receipt,
     record,
-    repository,
     run,
     rundir,
 )
 from waybill.packet.boundary import PACKET, STDERR, WORK_PATCH, Boundary
 from waybill.packet.packet import Packet
 from waybill.packet.session import Session
-from waybill.packet.workshop import Workshop
+from waybill.tree import repository
+from waybill.tree.workshop import Workshop
 
 UNFINISHED = ("prepared", "running", "exited", "evidenced")
 _BLOCK = 1 << 20

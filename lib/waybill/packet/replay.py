@@ -7,9 +7,11 @@ import tempfile
 from pathlib import Path
 
 from waybill.base.exits import Fault
-from waybill.packet import environment, evidence, repository, tree
+from waybill.packet import environment, evidence
 from waybill.packet.boundary import BASE_PATCH, WORK_PATCH
 from waybill.packet.judgement import Bundle, Reason
+from waybill.tree import repository
+from waybill.tree.rebuild import rebuild
 
 GRACE = 5.0  # seconds
 
@@ -26,7 +28,7 @@ def reasons(folder: Path, found: Bundle, repo: str | None) -> list[Reason]:
             root = Path(scratch)
             patches = [folder / BASE_PATCH, folder / WORK_PATCH]
             made = [
-                tree.rebuild(
+                rebuild(
                     common,
                     where["base_commit"],
                     patches[:count],

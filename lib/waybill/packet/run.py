@@ -35,7 +35,7 @@ from waybill.packet.boundary import BASE_PATCH, CLAIM, PACKET, PROMPT, WORK_PATC
 from waybill.packet.packet import Packet
 from waybill.packet.preflight import Asked, Ready
 from waybill.packet.session import Limits, Session, Signals
-from waybill.packet.workshop import Workshop
+from waybill.tree.workshop import Workshop
 
 SCRATCH = "scratch"
 SPARED = (

@@ -19,11 +19,11 @@ from waybill.packet import (
     opened,
     receipt,
     recovery,
-    repository,
 )
 from waybill.packet.evidence import Pin
 from waybill.packet.session import Signals
-from waybill.packet.workshop import Workshop
+from waybill.tree import repository
+from waybill.tree.workshop import Workshop
 
 NAME = "verify"
 BETTERED = ("verify_not_run", "verify_failed")

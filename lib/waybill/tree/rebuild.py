@@ -15,10 +15,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from waybill.packet.annex import Annex
-from waybill.packet.change import Change
-from waybill.packet.repository import Repository, find
-from waybill.packet.workshop import Workshop
+from waybill.tree.annex import Annex
+from waybill.tree.change import Change
+from waybill.tree.repository import Repository, find
+from waybill.tree.workshop import Workshop
 
 __all__ = ["Change", "Repository", "Workshop", "find", "rebuild"]
 

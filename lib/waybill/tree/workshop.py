@@ -20,11 +20,11 @@ from types import TracebackType
 
 from waybill.base import exits, git
 from waybill.base.exits import Fault, fault
-from waybill.packet.annex import Annex
-from waybill.packet.change import Change
-from waybill.packet.entries import Entries, drop, examine, put
-from waybill.packet.repository import Repository, find
-from waybill.packet.survey import STRAY, Survey, beyond_link, parents, survey
+from waybill.tree.annex import Annex
+from waybill.tree.change import Change
+from waybill.tree.entries import Entries, drop, examine, put
+from waybill.tree.repository import Repository, find
+from waybill.tree.survey import STRAY, Survey, beyond_link, parents, survey
 
 MOST_IGNORED = 1000  # paths that a list of ignored ones may have
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from waybill.base import exits, files, git
 from waybill.base.exits import Fault
 from waybill.base.process import Finished
-from waybill.packet.change import Change, read_changes, unambiguous
+from waybill.tree.change import Change, read_changes, unambiguous
 
 _CONFIG = """\
 [core]

@@ -1,0 +1,1 @@
+"""Working trees: what a repository was before a run and after it, as trees and patches."""
