@@ -48,7 +48,7 @@ def usage(page: str, _: str | None) -> str:
 
 def options(page: str, _: str | None) -> str:
     """The options of a command, as a table."""
-    rows = [[f"`{spelling}`", meaning] for spelling, meaning in option_rows(page)]
+    rows = [[f"`{one}`", said.replace("<", "&lt;")] for one, said in option_rows(page)]
     return table(["option", "meaning"], rows)
 
 
@@ -73,38 +73,43 @@ def fields(page: str, _: str | None) -> str:
     schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
     heads = ["field", "type", "required", "meaning"]
     if "$defs" not in schema:
-        return table(heads, [list(row) for row in walk(schema, "$")])
+        return table(heads, [list(row) for row in walk(schema, "$", {})])
     parts = []
     for title, held in schema["$defs"].items():
-        rows = [list(row) for row in walk(held, title)]
+        rows = [list(row) for row in walk(held, title, schema["$defs"])]
         if rows:
             said = f"\n\n{held['description']}" if "description" in held else ""
             parts.append(f"### {title}{said}\n\n{table(heads, rows)}")
     return "\n\n".join(parts)
 
 
-def walk(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, str]]:
+def walk(
+    schema: dict[str, Any], path: str, defs: dict[str, Any]
+) -> Iterator[tuple[str, str, str, str]]:
     """Every property below a schema: its path, its type, whether it is required, its meaning."""
     required = schema.get("required", [])
     if isinstance(schema.get("items"), dict):
-        yield from walk(schema["items"], f"{path}[]")
+        yield from walk(schema["items"], f"{path}[]", defs)
     for name, held in schema.get("properties", {}).items():
         if held is False:
             continue
         below = f"{path}.{name}"
         needed = "yes" if name in required else "no"
-        yield f"`{below}`", kind(held), needed, held.get("description", "")
-        yield from walk(held, below)
-    further = schema.get("additionalProperties")
-    if isinstance(further, dict) and "properties" in further:
-        yield from walk(further, f"{path}.*")
+        meaning = held.get("description") or defs.get(named(held), {}).get("description", "")
+        yield f"`{below}`", kind(held), needed, meaning
+        yield from walk(held, below, defs)
+
+
+def named(schema: dict[str, Any]) -> str | None:
+    """The definition that a schema refers to, if it does."""
+    return schema["$ref"].rsplit("/", 1)[1] if "$ref" in schema else None
 
 
 def kind(schema: dict[str, Any]) -> str:
     """The type of a property in a few words."""
     words = list(exits.OUTCOMES)
     if "$ref" in schema:
-        return f"`{schema['$ref'].rsplit('/', 1)[1]}`"
+        return f"`{named(schema)}`"
     if "const" in schema:
         return f"`{json.dumps(schema['const'])}`"
     if "enum" in schema:

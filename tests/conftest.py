@@ -7,6 +7,7 @@ with LC_, which is passed on to workers, so whatever a test leaves running is fo
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ STANDIN = ROOT / "tests" / "standin" / "codex"
 LIMIT = 60  # seconds for anything that should take one
 MARK = "LC_WAYBILL_TEST"
 
+AUTH_CLAIM = "https://api.openai.com/auth"
 CHECK = "#!/bin/sh\n[ ! -e broken.txt ]\n"
 
 
@@ -190,6 +192,41 @@ class Project:
         """A command from its start to its end. `stdin` is text, bytes or a document."""
         return self.finish(self.start(name, *words, **given))
 
+    def rehearse(self, steps: Any, packet: Any, *words: str | Path, **given: Any) -> Result:
+        """A packet dispatched to the real Codex, with a scripted model that plays the steps."""
+        return self.run(
+            "dispatch", "--rehearse", self.script(steps), *words, stdin=packet, **given
+        )
+
+    def model(self, steps: Any) -> Model:
+        """A scripted model that goes on until it is closed, and keeps what it is asked."""
+        log = self.root / f"log-{uuid.uuid4().hex[:8]}"
+        words = ["rehearsal-model", "--log", str(log), self.script(steps)]
+        process = subprocess.Popen(
+            words, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        return Model(process, json.loads(process.stdout.readline())["base_url"], log)
+
+    def login(self, model: Model, config: str = "") -> dict[str, str]:
+        """A Codex home with a ChatGPT login that nobody gave, whose provider is that model.
+
+        What leads to it; every other way out leads to a port where nobody listens.
+        """
+        from waybill.rehearsal import home
+
+        folder = self.home / "codex"
+        home.write_home(folder, model.base_url)
+        (folder / "config.toml").open("a").write(config)
+        claims = {"email": "a@example.org", "exp": 4102444800, AUTH_CLAIM: {"chatgpt_plan_type": "plus"}}
+        token = ".".join(map(_part, ({"alg": "none"}, claims, {})))
+        tokens = {"id_token": token, "access_token": token, "refresh_token": "r", "account_id": "a"}
+        given = {"OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": "2099-01-01T00:00:00Z"}
+        (folder / "auth.json").write_text(json.dumps(given))
+        nowhere = "http://127.0.0.1:9"
+        proxies = {"HTTPS_PROXY": nowhere, "HTTP_PROXY": nowhere, "NO_PROXY": "127.0.0.1"}
+        return {"CODEX_HOME": str(folder), **proxies}
+
     def folder(self, packet_id: str = "t1") -> Path:
         """A packet's run folder, where the packet does not say otherwise."""
         return self.top / ".codex" / "runs" / packet_id
@@ -221,6 +258,34 @@ class Project:
     def idle(self, limit: float = 5) -> bool:
         """Whether nothing that carries the mark is left within the limit."""
         return eventually(lambda: not self.alive(), limit)
+
+
+@dataclass
+class Model:
+    """A scripted model at work."""
+
+    process: subprocess.Popen[bytes]
+    base_url: str
+    log: Path
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The bodies of the requests for answers, in order."""
+        found = [json.loads(path.read_text()) for path in sorted(self.log.glob("*.json"))]
+        return [row["body"] for row in found if row["body"] is not None]
+
+    def close(self) -> None:
+        """End it."""
+        self.process.communicate(timeout=LIMIT)
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _part(claims: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
 
 
 def _bytes(given: Any) -> bytes:
@@ -256,7 +321,8 @@ def document(top: Path, packet_id: str = "t1") -> dict[str, Any]:
     """A good packet for a worker that writes."""
     run_dir = f".codex/runs/{packet_id}"
     argv = ["codex", "exec", "--json", "--sandbox", "workspace-write"]
-    argv += ["--output-last-message", f"{run_dir}/final.md", "-"]
+    untrusted = f'projects={{{json.dumps(str(top))}={{trust_level="untrusted"}}}}'
+    argv += ["--output-last-message", f"{run_dir}/final.md", "-c", untrusted, "-"]
     return {
         "schema_version": 1,
         "packet_id": packet_id,

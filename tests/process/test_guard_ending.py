@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from guard_stage import Start, eventually, lives, named
+from waybill.base import descendants
 from waybill.base.guard import Exit
 from waybill.base.watch import Watch
 
@@ -104,7 +105,12 @@ def test_a_tree_that_resists_is_gone_after_the_grace(guarded: Start, tmp_path: P
     assert named(tmp_path) == []
 
 
-def test_a_process_cannot_hop_away_from_its_end(guarded: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("walk", ["as it is", "always too late"])
+def test_a_process_cannot_hop_away_from_its_end(
+    guarded: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walk: str
+) -> None:
+    if walk == "always too late":
+        monkeypatch.setattr(descendants, "below", lambda root, spare=(): [])
     reader, writer = os.pipe()
     run = guarded(
         [sys.executable, "-IS", str(FOLDER / "hopping_worker.py"), str(tmp_path)],

@@ -19,6 +19,7 @@ from waybill.base.exits import Fault
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 MODE = 0o600
+TEMPORARY = ".waybill"  # ends the name of a file that is not in its place yet
 FOLDER_MODE = 0o700
 
 
@@ -85,7 +86,7 @@ class Folder:
 
     def replace(self, name: str, data: bytes) -> None:
         """Put a whole new file in place, durable before it is seen."""
-        temporary = f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        temporary = f".{name}.{secrets.token_hex(8)}{TEMPORARY}"
         descriptor = self.create(temporary)
         try:
             with os.fdopen(descriptor, "wb") as stream:

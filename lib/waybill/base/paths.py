@@ -63,7 +63,7 @@ def resolve(path: Path) -> Path:
             continue
         links += 1
         try:
-            if links > MOST_LINKS or not step.exists():
+            if links > MOST_LINKS or not os.path.exists(step):
                 raise Escape(f"{step}: a link that leads nowhere")
             target = Path(os.readlink(step))
         except OSError as error:

@@ -27,6 +27,7 @@ FIELDS: tuple[tuple[str, str], ...] = (
 EVENTS, STDERR, FINAL, RECEIPT = "events.jsonl", "stderr.log", "final.md", "receipt.json"
 PACKET, PROMPT, RUN, CLAIM, LOCK = "packet.json", "prompt.md", "run.json", "claim.json", "lock"
 BASE_PATCH, WORK_PATCH, LEDGER = "base.patch", "work.patch", "ledger.jsonl"
+RUNS = (".codex", "runs")  # the folder of all runs, where a packet does not say otherwise
 # What a run folder holds of ours; what else lies in the same folder is not.
 OWN = (
     PACKET, PROMPT, RUN, CLAIM, LOCK, "scratch", EVENTS, STDERR, FINAL, RECEIPT, BASE_PATCH,
@@ -64,9 +65,11 @@ class Boundary:
         """Everything of ours that may lie in the tree, to keep it out of trees and patches."""
         named = [self.receipt, self.final_message, self.events]
         own = [self.run_folder / name for name in (*OWN, ".gitignore")]
-        ledger = [self.ledger_folder / name for name in (LEDGER, LEDGER + ".lock", ".gitignore")]
-        if ".codex" not in self.ledger_folder.parts:
-            ledger = ledger[:2]
+        ledger = [self.ledger_folder / name for name in (LEDGER, LEDGER + ".lock")]
+        if self.ledger_folder.parts[-2:] == RUNS:
+            ledger = [self.ledger_folder]  # with the runs of others that go on beside this one
+        elif ".codex" in self.ledger_folder.parts:
+            ledger.append(self.ledger_folder / ".gitignore")
         return list(dict.fromkeys([*named, *own, *ledger]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,7 @@ def _same(path: Path, found: Any) -> list[Reason]:
 def _sources(operands: list[str]) -> Iterator[Source]:
     for operand in operands or ["-"]:
         path = Path(operand)
-        if operand != "-" and path.is_dir():
+        if operand != "-" and os.path.isdir(path):
             receipts = sorted(_within(path))
             if not receipts:
                 raise Fault(exits.NOINPUT, operand, f"holds no {RECEIPT}")
@@ -176,7 +177,7 @@ def check_ledger(operands: list[str], head: str | None, *, quiet: bool) -> int:
     worst = exits.OK
     for operand in operands or [".codex/runs"]:
         path = Path(operand)
-        place = path / LEDGER if path.is_dir() else path
+        place = path / LEDGER if os.path.isdir(path) else path
         data, _ = document.read_bytes(str(place), limit=ledger.MOST_BYTES)
         found = ledger.read(place, data)
         faults = list(found.faults) + _against(found)

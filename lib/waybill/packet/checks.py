@@ -75,7 +75,17 @@ def run(
             rows += skipped([pin], "interrupted", confined=confinement is not None)
             continue
         row, text, tree = _one(
-            number, pin, cwd, environment, folder, limit, grace, workshop, tree, confinement
+            number,
+            pin,
+            cwd,
+            environment,
+            folder,
+            limit,
+            grace,
+            workshop,
+            tree,
+            confinement,
+            stopped,
         )
         rows.append(row)
         excerpts.append(text)
@@ -93,6 +103,7 @@ def _one(
     workshop: Workshop,
     tree: str,
     confinement: Confinement | None,
+    stopped: Callable[[], bool],
 ) -> tuple[dict[str, Any], str, str]:
     name = f"{number}.log"
     with storing(f"{folder.path}/{name}"):
@@ -119,6 +130,7 @@ def _one(
                 stderr=log,
                 limit=limit,
                 grace=grace,
+                stopped=stopped,
             )
             if confinement and sandbox.not_found(check.exit_code, _tail(log)):
                 check = evidence.not_run("the sandbox could not find the program")

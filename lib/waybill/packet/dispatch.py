@@ -144,7 +144,7 @@ def _again(held: rundir.RunFolder) -> int:
         f" nothing was started; --attempt {held.record['attempt'] + 1} runs it again",
     )
     command.emit(document.parse(data, held.receipt_name))
-    return run.status(word, None)
+    return run.ended(held.record)
 
 
 def _attempt(
@@ -174,7 +174,9 @@ def _attempt(
             preflight.check(found, drawn, said, orders.asked, ambient, ready)
             written, status = run.execute(this)
         except Fault as refusal:
-            if refusal.outcome in RECEIPTED and not record.ran(this.record):
+            if record.ran(this.record):
+                _unstored(this, refusal)
+            elif refusal.outcome in RECEIPTED:
                 _refuse(this, refusal)
             raise
     word, reason = this.record["outcome"], this.record["reason"]
@@ -206,6 +208,21 @@ def _refuse(this: Run, refusal: Fault) -> None:
         this.held.drop_claim()
         generation.write(this.held, this.masked(), found, "dispatch")
     command.emit(found)
+
+
+def _unstored(this: Run, broken: Fault) -> None:
+    """Print what is known of a run whose records could not all be kept; nothing is hidden."""
+    row = this.record
+    row["outcome"], row["reason"] = "store_error", f"{broken.subject}: {broken.message}"
+    known = receipt.build(
+        this.packet,
+        row,
+        verdict=receipt.error_verdict(row["reason"]),
+        excerpts=[],
+        mask=this.mask,
+        at=clock.now(),
+    )
+    command.emit(known)
 
 
 @contextmanager

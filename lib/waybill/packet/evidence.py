@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from waybill.base import canonical, clock, files, guard, paths
 
 _FORBIDDEN = re.compile(r"[|&;<>()$`\\\"'*!?\[\]{}~\r\n\t]")
 EXCERPT = 2000  # bytes of output that a receipt shows; the log has all of it
+TICK = 0.1  # seconds between looks at the clock
 NOT_FOUND = 127  # what a shell says when the program is not there
 
 
@@ -116,8 +118,12 @@ def run(
     stderr: int,
     limit: float,
     grace: float,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Check:
-    """Run one command under a guard, its output straight to the descriptors."""
+    """Run one command under a guard, its output straight to the descriptors.
+
+    It is ended when its limit passes, and when `stopped` says that we were told to stop.
+    """
     began = clock.monotonic()
     null = os.open(os.devnull, os.O_RDONLY)
     try:
@@ -134,17 +140,21 @@ def run(
         return not_run(f"could not be started: {error.strerror or error}")
     finally:
         os.close(null)
-    timed_out = False
+    timed_out = interrupted = False
     try:
-        ended = child.poll(limit)
-        if ended is None:
-            timed_out = True
-            child.terminate(grace)
-            ended = child.wait()
+        while (ended := child.poll(TICK)) is None:
+            timed_out = clock.monotonic() - began >= limit
+            interrupted = stopped()
+            if timed_out or interrupted:
+                child.terminate(grace)
+                ended = child.wait()
+                break
     except BaseException:
         child.terminate(0)
         child.wait()
         raise
+    if interrupted:
+        return not_run("interrupted")
     found = judge(ended.code, ended.signal, timed_out, limit)
     return Check(
         found.exit_code,

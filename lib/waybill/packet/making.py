@@ -80,7 +80,7 @@ def make(wanted: dict[str, Any]) -> tuple[dict[str, Any], str]:
         real = paths.resolve(cwd)
     except paths.Escape as escape:
         raise Fault(exits.NOINPUT, str(cwd), str(escape)) from None
-    if not real.is_dir():
+    if not os.path.isdir(real):
         raise Fault(exits.NOINPUT, str(cwd), "no such folder")
     role = wanted.get("role", "worker")
     sandbox = wanted.get("sandbox", SANDBOXES.get(role, "read-only"))

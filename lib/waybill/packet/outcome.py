@@ -12,6 +12,7 @@ from typing import Any
 from waybill.codex import failure
 
 REVIEWERS = ("validator", "reviewer")
+DEFERRED = "deferred: run verify"  # the reason of a run whose commands were put off on request
 
 
 @dataclass
@@ -123,7 +124,7 @@ def _ended(facts: Facts) -> str:
 
 def _evidence(facts: Facts) -> Answer | None:
     if facts.deferred:
-        return "verify_not_run", "deferred: run verify", None
+        return "verify_not_run", DEFERRED, None
     for outcome, said in (("verify_failed", "failed"), ("verify_not_run", "was not run")):
         for row in facts.evidence:
             if row["outcome"] == outcome:

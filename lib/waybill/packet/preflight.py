@@ -16,7 +16,7 @@ from waybill.base.exits import Fault, fault
 from waybill.base.files import Folder
 from waybill.codex import argv as codex_argv
 from waybill.codex import binary
-from waybill.packet import auth, environment, evidence
+from waybill.packet import auth, checks, environment, evidence
 from waybill.packet.auth import Auth
 from waybill.packet.boundary import Boundary
 from waybill.packet.evidence import Pin
@@ -83,10 +83,22 @@ def check(
     ready.answer_schema = _answer_schema(boundary)
 
     def settle() -> None:
-        ready.repository = _repository(boundary, said, asked, ready)
+        ready.repository = _repository(packet, boundary, said, asked, ready)
 
     codex(packet, boundary.cwd, packet.argv, said, asked, ambient, ready, settle)
     ready.pins = _pins(packet, boundary, asked)
+    if asked.confine_evidence and ready.pins:
+        _confined(packet, boundary, ready)
+
+
+def _confined(packet: Packet, boundary: Boundary, ready: Ready) -> None:
+    """The sandbox works here: a command that is to be confined is never run without it."""
+    assert ready.binary is not None
+    confinement = checks.Confinement(ready.binary, boundary.cwd, writable=packet.writable)
+    try:
+        confinement.require(environment.evidence(ready.environment))
+    finally:
+        confinement.close()
 
 
 def codex(
@@ -184,6 +196,7 @@ def _flags(probes: _Probes, said: codex_argv.Invocation, ready: Ready) -> None:
 
 
 def _repository(
+    packet: Packet,
     boundary: Boundary,
     said: codex_argv.Invocation,
     asked: Asked,
@@ -205,6 +218,10 @@ def _repository(
             "Codex would trust this project and start what the file names, outside the sandbox;"
             f" put -c {codex_argv.distrust(trust_folders(boundary.cwd, found))} into the command,"
             " or give --trust-project",
+        )
+    if found.kind == "git" and "projects" not in said.config and packet.writable:
+        ready.warnings.append(
+            "the command does not say that the project is untrusted: Codex will note it as trusted"
         )
     if loads and asked.trust_project:
         ready.warnings += [f"trusted: {folder}/.codex/config.toml" for folder in loads]

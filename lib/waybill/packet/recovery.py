@@ -103,7 +103,10 @@ def _finish(held: rundir.RunFolder, found: Packet, drawn: Boundary, row: record.
         _tree(held, drawn, row)
     row["outcome"], row["state"] = "interrupted", "recovered"
     row["reason"] = "the dispatcher died; recovered from what was on disk"
-    row["timing"]["ended"] = row["timing"]["ended"] or clock.stamp(clock.now())
+    ended = row["timing"]["ended"] or clock.stamp(clock.now())
+    row["timing"]["ended"] = ended
+    if row["stdin"]["closed_at"] is None:
+        row["stdin"]["closed_at"] = ended  # at the latest; nobody was there to see it
     written = receipt.build(
         found,
         row,

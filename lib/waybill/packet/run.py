@@ -7,6 +7,7 @@ done can be told: prepared, running, exited, evidenced, receipted.
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -139,9 +140,17 @@ def execute(run: Run) -> tuple[dict[str, Any], int]:
                 confinement.close()
         run.record["warnings"] += workshop.warnings + streams.warnings
         run.interrupted = session.interrupted or signals.number
+        facts.interrupted = facts.interrupted or _name(run.interrupted)
         facts.artifacts_made = made
         found = _conclude(run, facts, message, said.json, excerpts)
-    return found, status(run.record["outcome"], run.interrupted)
+    return found, ended(run.record, run.interrupted)
+
+
+def ended(record: run_record.Record, interrupted: int | None = None) -> int:
+    """The status of a dispatch: 0 also for a run whose commands were put off, as was asked."""
+    if (record["outcome"], record["reason"]) == ("verify_not_run", outcome.DEFERRED):
+        return OUTCOMES["ok"]
+    return status(record["outcome"], interrupted)
 
 
 def status(word: str, interrupted: int | None) -> int:
@@ -283,9 +292,11 @@ def _facts(
 
 
 def _stopper(session: Session) -> str | None:
-    if session.interrupted:
-        return {2: "INT", 15: "TERM"}.get(session.interrupted, str(session.interrupted))
-    return "the death of the guard" if session.lost else None
+    return _name(session.interrupted) or ("the death of the guard" if session.lost else None)
+
+
+def _name(number: int | None) -> str | None:
+    return signal.Signals(number).name.removeprefix("SIG") if number else None
 
 
 def _tampered(run: Run, streams: capture.Streams) -> None:

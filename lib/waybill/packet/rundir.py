@@ -14,7 +14,7 @@ from typing import Any
 
 from waybill.base import canonical, clock, document, exits, paths, process, schema
 from waybill.base.exits import Fault, fault
-from waybill.base.files import Folder, storing
+from waybill.base.files import TEMPORARY, Folder, storing
 from waybill.packet import record as run_record
 from waybill.packet.boundary import CLAIM, LEDGER, LOCK, OWN, PACKET, PROMPT, RECEIPT, Boundary
 from waybill.packet.packet import Packet
@@ -171,7 +171,8 @@ def _make_parents(path: Path, boundary: Boundary) -> None:
 def _ignore(path: Path, names: list[str]) -> None:
     with Folder.open(path) as folder:
         if folder.status(".gitignore") is None:
-            rows = [f"/{name}\n" for name in dict.fromkeys([".gitignore", *names])]
+            ours = dict.fromkeys([".gitignore", f".*{TEMPORARY}", *names])
+            rows = [f"/{name}\n" for name in ours]
             folder.replace(".gitignore", "".join(rows).encode())
 
 
@@ -220,7 +221,7 @@ def peek(boundary: Boundary, packet: Packet, attempt: int | None) -> int | None:
     from filelock import FileLock, Timeout
 
     path = boundary.run_folder
-    if not path.is_dir():
+    if not os.path.isdir(path):
         if attempt not in (None, 1):
             raise Fault(exits.USAGE, "--attempt", f"{attempt} is not the next attempt, 1")
         return 1

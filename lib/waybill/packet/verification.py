@@ -150,7 +150,7 @@ def _one(row: dict[str, Any], bound: int, grace: float, log: str | None) -> dict
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, ExitStack() as stack:
         workshop = _workshop(cwd, stack)
         before = workshop.snapshot() if workshop else None
-        if not cwd.is_dir():
+        if not os.path.isdir(cwd):
             check = evidence.not_run(f"no such folder: {cwd}")
         else:
             check = evidence.run(
@@ -188,7 +188,7 @@ def _one(row: dict[str, Any], bound: int, grace: float, log: str | None) -> dict
 
 def _workshop(cwd: Path, stack: ExitStack) -> Workshop | None:
     """The repository around a check; outside one, nobody can say what it changed."""
-    if not cwd.is_dir():
+    if not os.path.isdir(cwd):
         return None
     try:
         where = repository.find(cwd, os.environ)
