@@ -19,6 +19,7 @@ from typing import Any
 
 from waybill.base import exits
 from waybill.codex import argv
+from waybill.packet import environment as passed
 from waybill.packet import judgement
 
 TOP = Path(__file__).resolve().parent.parent
@@ -107,17 +108,16 @@ def named(schema: dict[str, Any]) -> str | None:
 
 def kind(schema: dict[str, Any]) -> str:
     """The type of a property in a few words."""
-    words = list(exits.OUTCOMES)
     if "$ref" in schema:
         return f"`{named(schema)}`"
     if "const" in schema:
         return f"`{json.dumps(schema['const'])}`"
     if "enum" in schema:
-        named = [word for word in schema["enum"] if word is not None]
+        permitted = [word for word in schema["enum"] if word is not None]
         null = ["null"] if None in schema["enum"] else []
-        if named == words:
+        if permitted == list(exits.OUTCOMES):
             return ", ".join(["an [outcome](outcomes.md)", *null])
-        return ", ".join([f"`{word}`" for word in named] + null)
+        return ", ".join([f"`{word}`" for word in permitted] + null)
     types = schema.get("type", "anything")
     types = types if isinstance(types, list) else [types]
     said = [_typed(schema, one) for one in types]
@@ -167,6 +167,11 @@ def allowances(_: str, __: str | None) -> str:
     return table(["kind", "lets this pass"], rows)
 
 
+def environment(_: str, __: str | None) -> str:
+    """The variables that a worker gets of the caller's."""
+    return ", ".join(f"`{name}`" for name in sorted(passed.PASSED, key=str.lower))
+
+
 def file(_: str, what: str | None) -> str:
     """A file of the repository, whole."""
     assert what is not None
@@ -182,6 +187,7 @@ PARTS: dict[str, Callable[[str, str | None], str]] = {
     "outcomes": outcomes,
     "flags": flags,
     "allowances": allowances,
+    "environment": environment,
     "file": file,
 }
 

@@ -124,6 +124,17 @@ class Project:
         self.write("check", CHECK, 0o755)
         self.commit()
 
+    def keep(self) -> None:
+        """Remember the project and its home as they are now."""
+        for path in (self.top, self.home):
+            shutil.copytree(path, self.root / "kept" / path.name, symlinks=True)
+
+    def restore(self) -> None:
+        """Put everything back as it was when it was kept."""
+        for path in (self.top, self.home):
+            shutil.rmtree(path)
+            shutil.copytree(self.root / "kept" / path.name, path, symlinks=True)
+
     def git(self, *words: str) -> str:
         """What git says, run in the project."""
         done = subprocess.run(
@@ -294,15 +305,62 @@ def _bytes(given: Any) -> bytes:
     return (given if isinstance(given, str) else json.dumps(given)).encode()
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """A project; whatever it has left running at the end fails the test."""
-    made = Project(tmp_path)
+def watched(made: Project) -> Iterator[Project]:
+    """Whatever a project has left running at the end fails the test."""
     yield made
     survivors = [] if made.idle() else made.alive()
     for pid in survivors:
         os.kill(pid, signal.SIGKILL)
     assert not survivors
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A new project."""
+    yield from watched(Project(tmp_path))
+
+
+WORK = [{"exec": "echo new > new.txt"}, {"say": "It is done."}]
+PASS = {"blockers": [], "warnings": [], "summary": "Looked at all of it.", "needsFix": False}
+
+
+@pytest.fixture(scope="session")
+def _worked(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("worked"))
+    given = document(made.top)
+    given["evidence"]["required_commands"] = ["./check"]
+    assert made.rehearse(WORK, given).status == 0
+    made.keep()
+    return made
+
+
+@pytest.fixture
+def worked(_worked: Project) -> Iterator[Project]:
+    """A project with a run that is ok: new.txt is new, and ./check says yes. Made once."""
+    _worked.restore()
+    yield from watched(_worked)
+
+
+@pytest.fixture(scope="session")
+def _judged(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("judged"))
+    made.write("README", "uncommitted\n")
+    given = document(made.top)
+    given["evidence"]["required_commands"] = ["./check"]
+    given["evidence"]["artifacts"] = ["new.txt"]
+    done = made.rehearse(WORK, given)
+    script = made.script([{"say": json.dumps(PASS)}])
+    done = made.run("review", "--rehearse", script, stdin=done.stdout)
+    assert done.status == 0
+    made.keep()
+    return made
+
+
+@pytest.fixture
+def judged(_judged: Project) -> Iterator[Project]:
+    """A project with a run that is ok, on a changed base, and has a PASS. Made once."""
+    _judged.restore()
+    yield from watched(_judged)
 
 
 @pytest.fixture

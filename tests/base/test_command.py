@@ -218,7 +218,10 @@ def test_a_reader_that_left_ends_the_command_quietly(words: list[str]) -> None:
         assert child.stderr is not None
         child.stdout.readline()
         child.stdout.close()
-        assert child.wait(LIMIT) == 141
+        try:
+            assert child.wait(LIMIT) == 141
+        finally:
+            child.kill()
         assert child.stderr.read() == b""
 
 
@@ -270,6 +273,9 @@ def test_a_signal_ends_the_command_even_where_it_catches_everything(
         assert child.stderr is not None
         assert b"ready" in child.stdout.readline()
         child.send_signal(number)
-        assert child.wait(LIMIT) == status
+        try:
+            assert child.wait(LIMIT) == status
+        finally:
+            child.kill()
         name = signal.Signals(number).name
         assert child.stderr.read() == f"sample: interrupted by {name}\n".encode()

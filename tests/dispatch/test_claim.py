@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from typing import Any
@@ -289,3 +290,70 @@ def test_runs_side_by_side_keep_one_ledger(project: Any, packet: Any, standin: A
     assert len({line["run_id"] for line in lines}) == 6
     assert set(statuses) <= {0, 1}
     assert project.run("receipt-check", "--ledger").status == 0
+
+
+OURS = ("attempts", "evidence", "generations", "passes", "reviews", "scratch", "lock")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_folder_with_things_of_somebody_else_is_no_run_folder(
+    project: Any, packet: Any, standin: Any, name: str
+) -> None:
+    mine = project.write(name if name == "lock" else f"{name}/1.log", "mine\n")
+    project.commit()
+    names = {key: "receipt.json" for key in ("output.receipt_path", "evidence.receipt_path")}
+    names["evidence.required_commands"] = ["./check"]
+    codex = standin()
+    for words in (["--dry-run"], []):
+        done = play(project, packet, codex, *words, **names)
+        assert (done.status, codex.ran) == (77, False)
+        assert f"holds {name!r}, which is of no run" in done.stderr
+    assert mine.read_text() == "mine\n"
+
+
+def test_a_prompt_of_somebody_else_is_moved_aside_and_not_lost(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    project.write("prompt.md", "mine\n")
+    names = {key: "receipt.json" for key in ("output.receipt_path", "evidence.receipt_path")}
+    assert play(project, packet, standin(), **names).status == 0
+    assert (project.top / "attempts" / "0" / "prompt.md").read_text() == "mine\n"
+
+
+def test_a_run_folder_is_named_from_where_dispatch_is_called(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    (project.top / "sub").mkdir()
+    words = ["--codex", standin().path, "--run-dir", "out/r"]
+    done = project.run("dispatch", *words, stdin=packet(), cwd=project.top / "sub")
+    assert (done.status, done.json["changed_files"]) == (0, ["made.txt"])
+    assert (project.top / "sub" / "out" / "r" / "receipt.json").exists()
+    again = project.run("verify", "--run-dir", project.top / "sub/out/r", stdin=done.stdout)
+    assert again.status == 0
+
+
+def test_a_dry_run_after_a_kill_says_what_a_dispatch_would_do(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    kill(begin(project, packet, waiting(standin)))
+    assert project.idle(3)
+    done = play(project, packet, standin(), "--dry-run")
+    assert (done.status, done.json["outcome"]) == (143, "interrupted")
+    assert "a dispatch recovers it as interrupted" in done.stderr
+    assert project.record()["state"] == "running"
+
+
+def test_a_dispatcher_that_died_before_its_run_began_leaves_no_trace(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    process = project.start("true")
+    ident = process.pid
+    project.finish(process)
+    play(project, packet, standin())
+    claim = json.loads((project.folder() / "claim.json").read_text())
+    shutil.rmtree(project.folder())
+    (project.folder() / "scratch").mkdir(parents=True)
+    (project.folder() / "claim.json").write_text(json.dumps({**claim, "pid": ident}))
+    done = play(project, packet, standin())
+    assert (done.status, project.record()["attempt"]) == (0, 1)
+    assert not (project.folder() / "scratch").exists()

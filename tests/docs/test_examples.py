@@ -22,7 +22,9 @@ TOP = Path(__file__).resolve().parents[2]
 DOCS = TOP / "docs"
 LIMIT = 60  # seconds for one session
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"^`(\S+)`.*?:\n\n(?:<!--[^\n]*-->\n)?```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(
+    r"^`(\S+)`.*?:\n\n(?:<!--[^\n]*-->\n)?```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _MARK = "\x1e"
 
 
@@ -109,8 +111,7 @@ def play(session: Session, root: Path) -> list[str]:
     script = root / "session.sh"
     script.write_text(
         "".join(
-            f"{{\n{step.command}\n}} 2>&1\n"
-            f"status=$?; printf '{_MARK}'; (exit $status)\n"
+            f"{{\n{step.command}\n}} 2>&1\nstatus=$?; printf '{_MARK}'; (exit $status)\n"
             for step in session.steps
         )
     )

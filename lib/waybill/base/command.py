@@ -6,6 +6,7 @@ No entry point does input or output, catches exceptions or calls sys.exit; this 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -13,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from waybill.base import canonical, exits
+from waybill.base.document import printable
 from waybill.base.exits import Fault
 
 Arguments = dict[str, Any]
 
 
-class Interrupted(Exception):
-    """INT or TERM arrived; `number` is the signal's."""
+class Interrupted(BaseException):
+    """INT or TERM arrived; `number` is the signal's. No `except Exception` may swallow it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -42,30 +44,27 @@ def run(main: Callable[[Arguments], int], manual: str) -> None:
             os.open(os.devnull, os.O_RDWR)
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
-    status = exits.SOFTWARE
     try:
-        status = main(_parse(name, manual))
-        sys.stdout.flush()
-    except Fault as fault:
-        status = fault.status
-        complain(name, f"{fault.subject}: {fault.message}")
+        status = _answer(main, name, manual)
     except Interrupted as interrupted:
         status = interrupted.status
         complain(name, f"interrupted by {interrupted}")
-    except BrokenPipeError:
-        status = exits.PIPE
-    except Exception:
-        status = exits.SOFTWARE
-        complain(name, f"a fault of ours; the traceback is in {_log(name)}")
-    try:
-        sys.stdout.flush()
-    except (BrokenPipeError, ValueError):
-        status = exits.PIPE
-    except OSError as error:
-        status = exits.STORE
-        complain(name, f"stdout: cannot be written: {error.strerror}")
     # Python would flush again, and complain of a reader that left.
     os._exit(status)
+
+
+def _answer(main: Callable[[Arguments], int], name: str, manual: str) -> int:
+    """The status of main, and of what it raises."""
+    try:
+        return main(_parse(name, manual))
+    except Fault as fault:
+        complain(name, f"{fault.subject}: {fault.message}")
+        return fault.status
+    except BrokenPipeError:
+        return exits.PIPE
+    except Exception:
+        complain(name, f"a fault of ours; the traceback is in {_log(name)}")
+        return exits.SOFTWARE
 
 
 def emit(document: Any) -> None:
@@ -84,6 +83,8 @@ def emit_text(text: str) -> None:
 
 
 def _write(data: bytes) -> None:
+    if sys.stdout is None:
+        raise Fault(exits.STORE, "stdout", "it is closed")
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -95,10 +96,9 @@ def _write(data: bytes) -> None:
 
 def complain(name: str, message: str) -> None:
     """One line for people on standard error; a reader that left is no reason to fail."""
-    folded = " ".join(message.split())
-    text = f"{name}: {folded}\n".encode("utf-8", "backslashreplace")
+    folded = printable(" ".join(message.split()))
     try:
-        os.write(2, text)
+        os.write(2, f"{name}: {folded}\n".encode())
     except OSError:
         return
 
@@ -154,7 +154,8 @@ def _wrong(words: list[str], manual: str) -> str:
         if word == "--":
             break
         option = word.split("=")[0]
-        if option.startswith("-") and option != "-" and option not in manual:
+        named = re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", manual)
+        if option.startswith("-") and option != "-" and not named:
             return f"{option} is not an option"
     return "does not match the usage"
 
@@ -177,6 +178,7 @@ def _log(name: str) -> str:
         folder = state.folder("log")
         path = folder / f"{name}-{clock.compact(clock.now())}-{os.getpid()}.log"
         Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        return f"no file ({error.strerror}): {text.splitlines()[-1]}"
+    except (OSError, RuntimeError) as error:  # no room, no permission, or no home
+        reason = getattr(error, "strerror", None) or str(error)
+        return f"no file ({reason}): {text.splitlines()[-1]}"
     return str(path)

@@ -86,6 +86,19 @@ class Folder:
 
     def replace(self, name: str, data: bytes) -> None:
         """Put a whole new file in place, durable before it is seen."""
+        with self._written(name, data) as temporary:
+            os.rename(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        self.sync()
+
+    def publish(self, name: str, data: bytes) -> None:
+        """Make a file that nobody ever sees half-written. Raises FileExistsError."""
+        with self._written(name, data) as temporary:
+            os.link(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        self.sync()
+
+    @contextlib.contextmanager
+    def _written(self, name: str, data: bytes) -> Iterator[str]:
+        """A temporary file with the data, durable, gone afterwards unless it was renamed."""
         temporary = f".{name}.{secrets.token_hex(8)}{TEMPORARY}"
         descriptor = self.create(temporary)
         try:
@@ -93,12 +106,10 @@ class Folder:
                 stream.write(data)
                 stream.flush()
                 os.fsync(descriptor)
-            os.rename(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
-        except BaseException:
+            yield temporary
+        finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=self.descriptor)
-            raise
-        self.sync()
 
     def append(self, name: str, line: bytes) -> None:
         """One record to the end of a ledger, in one write, durable."""

@@ -36,15 +36,19 @@ def read(path: Path, receipt_name: str) -> Bundle | None:
             return None
         found = packet.parse(document.parse(data, f"{path}/{PACKET}"), f"{path}/{PACKET}", data)
         bundle = Bundle(found, row)
-        _digests(folder, bundle, data)
+        _digests(folder, bundle, data, receipt_name)
         _reviews(folder, bundle)
         _ledger(folder, bundle, receipt_name)
         return bundle
 
 
-def _digests(folder: Folder, bundle: Bundle, data: bytes) -> None:
+def _digests(folder: Folder, bundle: Bundle, data: bytes, receipt_name: str) -> None:
     row = bundle.record
     expected: list[tuple[str, str]] = []
+    if row["receipt"] is None:
+        bundle.reasons.append(Reason("digest", RUN, "names no receipt"))
+    else:
+        expected.append((receipt_name, row["receipt"]["sha256"]))
     if canonical.digest(data) != row["packet"]["sha256"]:
         bundle.reasons.append(_changed(PACKET))
     if row["prompt"] and row["timing"]["started"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from waybill.base import command, document, exits, schema
 from waybill.base.exits import Fault
 from waybill.packet import bundle, judgement, ledger, replay
-from waybill.packet.boundary import LEDGER, RECEIPT
+from waybill.packet.boundary import LEDGER, RECEIPT, RUN
 from waybill.packet.judgement import Document, Reason
 
 NAME = "receipt-check"
@@ -208,17 +208,16 @@ def _against(found: ledger.Ledger) -> list[str]:
     for line in found.lines:
         latest[line["run_id"]] = line
     for receipt in sorted(_within(folder)):
-        try:
-            run_id = json.loads((receipt.parent / "run.json").read_bytes())["run_id"]
-        except (OSError, ValueError, KeyError, TypeError):
+        run_id = _run_id(receipt.parent)
+        if run_id is None:
             faults.append(f"{receipt}: has no readable run record")
             continue
-        last = latest.pop(str(run_id), None)
+        last = latest.pop(run_id, None)
         if last is None:
             faults.append(f"{receipt}: no line of the ledger is of its run")
         elif bundle.digest(receipt) != last["receipt_sha256"]:
             faults.append(f"{receipt}: differs from its latest line, {last['seq']}")
-        elif bundle.digest(receipt.parent / "run.json") != last["run_sha256"]:
+        elif bundle.digest(receipt.parent / RUN) != last["run_sha256"]:
             faults.append(f"{receipt.parent}/run.json: differs from its latest line")
     for line in latest.values():
         if not _kept_aside(folder, line):
@@ -227,9 +226,26 @@ def _against(found: ledger.Ledger) -> list[str]:
 
 
 def _kept_aside(folder: Path, line: Document) -> bool:
-    """Whether an earlier attempt's receipt still lies in its run folder."""
-    places = [*folder.glob("*/attempts/*/*.json"), *folder.glob("*/generations/*.json")]
-    return any(bundle.digest(path) == line["receipt_sha256"] for path in places)
+    """Whether a receipt lies where older ones do: with its attempt, or among the generations of
+    a folder that a later run has in front. Of the run in front the receipt must be there too."""
+
+    def holds(paths: Iterable[Path]) -> bool:
+        return any(bundle.digest(path) == line["receipt_sha256"] for path in paths)
+
+    if holds(folder.glob("*/attempts/*/*.json")):
+        return True
+    for run in folder.glob("*/generations"):
+        if holds(run.glob("*.json")):
+            return _run_id(run.parent) != line["run_id"] or holds(run.parent.glob("*.json"))
+    return False
+
+
+def _run_id(folder: Path) -> str | None:
+    """The id of the run in front in a folder; None where none can be read."""
+    try:
+        return str(json.loads((folder / RUN).read_bytes())["run_id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def run(args: command.Arguments) -> int:

@@ -107,7 +107,7 @@ DEFAULT_MODEL = "gpt-5.4"
 
 def _moved(found: Packet, run_dir: str) -> Packet:
     """The packet with its run folder elsewhere, as --run-dir asks."""
-    target = Path(run_dir)
+    target = Path(run_dir).absolute()
     receipt_path = str(target / rundir.DEFAULT_RECEIPT)
     changed = json.loads(json.dumps(found.document))
     changed["output"]["receipt_path"] = receipt_path

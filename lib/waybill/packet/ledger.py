@@ -27,14 +27,20 @@ def seal(line: dict[str, Any]) -> dict[str, Any]:
 def append(
     folder: Folder, *, run_id: str, attempt: int, by: str, receipt: bytes, run: bytes
 ) -> None:
-    """Append a generation's line under the lock. Raises Fault store_error."""
+    """Append a generation's line under the lock, unless it is the run's latest already.
+
+    Raises Fault store_error.
+    """
     from filelock import FileLock, Timeout
 
     with storing(f"{folder.path}/{LEDGER}"):
         try:
             # Held for one read and one write: a second's wait means that something is wrong.
             with FileLock(folder.path / f"{LEDGER}.lock", timeout=30, mode=0o600):
-                last = _last(folder)
+                last, latest = _last(folder, run_id)
+                said = (canonical.digest(receipt), canonical.digest(run))
+                if latest and (latest["receipt_sha256"], latest["run_sha256"]) == said:
+                    return
                 line = seal(
                     {
                         "seq": last["seq"] + 1 if last else 1,
@@ -42,8 +48,8 @@ def append(
                         "run_id": run_id,
                         "attempt": attempt,
                         "by": by,
-                        "receipt_sha256": canonical.digest(receipt),
-                        "run_sha256": canonical.digest(run),
+                        "receipt_sha256": said[0],
+                        "run_sha256": said[1],
                         "prev": last["digest"] if last else None,
                     }
                 )
@@ -52,21 +58,29 @@ def append(
             raise OSError(0, "another process holds the ledger") from None
 
 
-def _last(folder: Folder) -> dict[str, Any] | None:
+def _last(folder: Folder, run_id: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The last sound line, and the last one of a run."""
     data = folder.read(LEDGER, MOST_BYTES)
     if not data:
-        return None
+        return None, None
     if not data.endswith(b"\n"):
         # A torn line of a writer that died stays as it is; the next line begins a new row.
         folder.append(LEDGER, b"\n")
+    last: dict[str, Any] | None = None
     for row in reversed(data.splitlines()):
+        # Most lines are of other runs: those need not be parsed.
+        if last is not None and run_id.encode() not in row:
+            continue
         try:
             found = json.loads(row)
         except ValueError:
             continue
-        if schema.is_valid("ledger-line", found):
-            return dict(found)
-    return None
+        if not schema.is_valid("ledger-line", found):
+            continue
+        last = last or dict(found)
+        if found["run_id"] == run_id:
+            return last, dict(found)
+    return last, None
 
 
 @dataclass

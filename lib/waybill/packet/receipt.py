@@ -18,11 +18,14 @@ _KINDS = (("schema", "schema"), ("test", "test-log"), ("log", "test-log"),
           ("fixture", "fixture"), ("example", "fixture"))  # fmt: skip
 
 
-def receipt_id(packet_id: str, began: str) -> str:
-    """codex-receipt-<compact UTC start>-<packet id made safe>; `began` is a record's time."""
+def receipt_id(packet_id: str, began: str, attempt: int = 1) -> str:
+    """codex-receipt-<compact UTC start>-<packet id made safe>; `began` is a record's time.
+
+    A further attempt is named too: it can begin within the same second.
+    """
     safe = _UNSAFE.sub("-", packet_id).strip("-") or "packet"
     compact = began.partition(".")[0].replace("-", "").replace(":", "")
-    return f"codex-receipt-{compact}Z-{safe}"
+    return f"codex-receipt-{compact}Z-{safe}" + (f"-{attempt}" if attempt > 1 else "")
 
 
 def build(
@@ -48,7 +51,7 @@ def build(
     process = record["process"] or {}
     found: Receipt = {
         "schema_version": 1,
-        "receipt_id": receipt_id(packet.packet_id, began),
+        "receipt_id": receipt_id(packet.packet_id, began, record["attempt"]),
         "packet_id": packet.packet_id,
         "started_at": timing["started"] or now,
         "ended_at": timing["ended"] or now,

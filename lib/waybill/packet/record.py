@@ -63,6 +63,7 @@ def new(packet: Packet, attempt: int, prepared: float, cwd: Path) -> Record:
         "passes": [],
         "refusals": [],
         "relaxations": [],
+        "receipt": None,
         "timing": {
             "prepared": clock.stamp(prepared),
             "started": None,

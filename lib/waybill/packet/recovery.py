@@ -72,19 +72,35 @@ def heal(held: rundir.RunFolder, found: Packet, drawn: Boundary) -> None:
     row, claim = held.record, held.claim
     if row is None or row["state"] not in UNFINISHED:
         if row is None and claim is not None and _gone(claim):
-            held.drop_claim()
+            _unbegun(held)
+        if row is not None and row["receipt"] is not None:
+            _mend(held, row)
         return
     if claim is not None and not _gone(claim):
         return
     who = f"pid {claim['pid']} on {claim['host']}" if claim else "its dispatcher"
     if not record.ran(row):
         command.complain("dispatch", f"{row['packet_id']}: {who} died before the run began")
-        held.drop_claim()
+        _unbegun(held)
         held.record = None
         held.folder.remove("run.json")
         return
     command.complain("dispatch", f"{row['packet_id']}: {who} died; run recovered as interrupted")
     _finish(held, found, drawn, row)
+
+
+def _unbegun(held: rundir.RunFolder) -> None:
+    """Take away what a dispatcher left that died before it started anything."""
+    shutil.rmtree(held.folder.path / run.SCRATCH, ignore_errors=True)
+    held.drop_claim()
+
+
+def _mend(held: rundir.RunFolder, row: record.Record) -> None:
+    if generation.mend(held):
+        command.complain(
+            "dispatch",
+            f"{row['packet_id']}: {held.receipt_name} was not the newest generation; put back",
+        )
 
 
 def _gone(claim: dict[str, Any]) -> bool:

@@ -167,6 +167,9 @@ def _prepare(run: Run) -> None:
         for path in (run.boundary.final_message, run.boundary.events)
         if path.parent != held.folder.path
     ]
+    prompt = held.folder.path / PROMPT
+    if record["attempt"] == 1 and run.boundary.prompt != prompt:
+        outside.append(prompt)  # not the one that this packet names
     held.set_aside(record["attempt"] - 1, outside)
     claim = held.make_claim(record)
     with storing(str(held.folder.path)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from waybill.packet.boundary import CLAIM, LEDGER, LOCK, OWN, PACKET, PROMPT, RE
 from waybill.packet.packet import Packet
 
 MOST_BYTES = 64 << 20
+ENDED = ("receipted", "recovered")  # states in which a run's records are whole
 _KEPT = (LOCK, "attempts", "generations", ".gitignore")  # not moved when a new attempt begins
+# A run fills these folders; where no run has been, what is in them is somebody else's.
+_FILLED = ("attempts", "evidence", "generations", "passes", "reviews", "scratch")
 
 
 @dataclass
@@ -64,12 +68,9 @@ class RunFolder:
         }
         data = canonical.pretty(claim)
         try:
-            descriptor = self.folder.create(CLAIM)
+            self.folder.publish(CLAIM, data)
         except FileExistsError:
             raise _running(self.folder.path, self.claim) from None
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        self.folder.sync()
         return data
 
     def drop_claim(self) -> None:
@@ -80,9 +81,9 @@ class RunFolder:
         """Move what an attempt left to attempts/<n>/, outputs that lie elsewhere too.
 
         Attempt 0 is whatever lay there before the first: a refusal, or a stale output. The
-        packet and its prompt then stay, since `packet-make` may have written them.
+        packet then stays, and what Make keeps beside it; `outside` holds whatever else is to go.
         """
-        stay = (*_KEPT, PACKET, PROMPT) if attempt == 0 else _KEPT
+        stay = (*_KEPT, PACKET, PROMPT, "status", "judgement.json") if attempt == 0 else _KEPT
         with storing(f"{self.folder.path}/attempts/{attempt}"):
             own = [name for name in self.folder.names() if name in OWN or name == self.receipt_name]
             moving = [name for name in own if name not in stay]
@@ -102,12 +103,15 @@ class RunFolder:
         with contextlib.suppress(FileNotFoundError), Folder.open(path.parent) as parent:
             if parent.status(path.name) is None:
                 return
+            name = path.name
+            while old.status(name) is not None:
+                name = f"other-{name}"
             try:
-                parent.move(path.name, old, path.name)
+                parent.move(path.name, old, name)
             except OSError:
                 data = parent.read(path.name, MOST_BYTES)
                 if data is not None:
-                    old.replace(path.name, data)
+                    old.replace(name, data)
                     parent.remove(path.name)
 
 
@@ -142,6 +146,7 @@ def hold(boundary: Boundary) -> RunFolder:
     with storing(str(path)):
         _make_parents(path, boundary)
         folder = Folder.open(path)
+        _locks(folder)
         lock = FileLock(path / LOCK, timeout=0, mode=0o600, thread_local=False)
         try:
             lock.acquire()
@@ -157,6 +162,18 @@ def hold(boundary: Boundary) -> RunFolder:
         held.close()
         raise
     return held
+
+
+def _locks(folder: Folder) -> None:
+    """A lock of ours is an empty file: locking would empty any other."""
+    found = folder.status(LOCK)
+    if found is not None and (found.st_size or not stat.S_ISREG(found.st_mode)):
+        raise _strange(folder, LOCK)
+
+
+def _strange(folder: Folder, name: str) -> Fault:
+    message = f"holds {name!r}, which is of no run; name another folder for the receipt"
+    return fault("refused", str(folder.path), message)
 
 
 def _make_parents(path: Path, boundary: Boundary) -> None:
@@ -192,10 +209,14 @@ def judge(held: RunFolder, packet: Packet, attempt: int | None) -> int | None:
     if attempt is not None and attempt != last + 1:
         raise Fault(exits.USAGE, "--attempt", f"{attempt} is not the next attempt, {last + 1}")
     claim = held.claim
-    if claim is not None and not (record and record["state"] in ("receipted", "recovered")):
+    if claim is not None and not (record and record["state"] in ENDED):
         identity = process.Identity.from_dict(claim)
         if identity.alive() is not False:
             raise _running(held.folder.path, claim)
+    if record is None and claim is None:
+        for name in _FILLED:
+            if held.folder.status(name) is not None:
+                raise _strange(held.folder, name)
     if run_record.ran(record) and attempt is None:
         return None
     return last + 1
@@ -226,6 +247,7 @@ def peek(boundary: Boundary, packet: Packet, attempt: int | None) -> int | None:
             raise Fault(exits.USAGE, "--attempt", f"{attempt} is not the next attempt, 1")
         return 1
     with storing(str(path)), Folder.open(path) as folder:
+        _locks(folder)
         if folder.status(LOCK) is not None:
             lock = FileLock(path / LOCK, timeout=0, mode=0o600, thread_local=False)
             try:
@@ -234,7 +256,11 @@ def peek(boundary: Boundary, packet: Packet, attempt: int | None) -> int | None:
             except Timeout:
                 raise _running(path, read_claim(folder)) from None
         held = RunFolder(folder, boundary.receipt.name, folder, None, run_record.load(folder))
-        return judge(held, packet, attempt)
+        found = judge(held, packet, attempt)
+    if found is None and held.record and held.record["state"] not in ENDED:
+        message = "its dispatcher died; a dispatch recovers it as interrupted"
+        raise fault("interrupted", str(path), message)
+    return found
 
 
 def of_receipt(path: Path) -> Path:
