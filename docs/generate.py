@@ -96,7 +96,7 @@ def walk(
             continue
         below = f"{path}.{name}"
         needed = "yes" if name in required else "no"
-        meaning = held.get("description") or defs.get(named(held), {}).get("description", "")
+        meaning = held.get("description") or defs.get(named(held) or "", {}).get("description", "")
         yield f"`{below}`", kind(held), needed, meaning
         yield from walk(held, below, defs)
 
@@ -169,7 +169,7 @@ def allowances(_: str, __: str | None) -> str:
 
 def environment(_: str, __: str | None) -> str:
     """The variables that a worker gets of the caller's."""
-    return ", ".join(f"`{name}`" for name in sorted(passed.PASSED, key=str.lower))
+    return ", ".join(f"`{name}`" for name in sorted(passed.PASSED))
 
 
 def file(_: str, what: str | None) -> str:

@@ -205,9 +205,7 @@ class Project:
 
     def rehearse(self, steps: Any, packet: Any, *words: str | Path, **given: Any) -> Result:
         """A packet dispatched to the real Codex, with a scripted model that plays the steps."""
-        return self.run(
-            "dispatch", "--rehearse", self.script(steps), *words, stdin=packet, **given
-        )
+        return self.run("dispatch", "--rehearse", self.script(steps), *words, stdin=packet, **given)
 
     def model(self, steps: Any) -> Model:
         """A scripted model that goes on until it is closed, and keeps what it is asked."""
@@ -229,7 +227,11 @@ class Project:
         folder = self.home / "codex"
         home.write_home(folder, model.base_url)
         (folder / "config.toml").open("a").write(config)
-        claims = {"email": "a@example.org", "exp": 4102444800, AUTH_CLAIM: {"chatgpt_plan_type": "plus"}}
+        claims = {
+            "email": "a@example.org",
+            "exp": 4102444800,
+            AUTH_CLAIM: {"chatgpt_plan_type": "plus"},
+        }
         token = ".".join(map(_part, ({"alg": "none"}, claims, {})))
         tokens = {"id_token": token, "access_token": token, "refresh_token": "r", "account_id": "a"}
         given = {"OPENAI_API_KEY": None, "tokens": tokens, "last_refresh": "2099-01-01T00:00:00Z"}

@@ -187,9 +187,7 @@ def test_after_a_kill_nothing_survives_and_the_next_dispatch_recovers_the_run(
     assert (again.status, project.record()["attempt"]) == (0, 2)
 
 
-def test_a_killed_run_can_be_recovered_by_itself(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_killed_run_can_be_recovered_by_itself(project: Any, packet: Any, standin: Any) -> None:
     kill(begin(project, packet, waiting(standin)))
     assert project.idle(3)
     done = project.run("dispatch", "--recover", project.folder())
@@ -228,9 +226,7 @@ def test_verify_and_review_recover_a_dead_run_first(
     assert "died; run recovered as interrupted" in done.stderr
 
 
-def test_a_claim_of_another_machine_is_believed(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_claim_of_another_machine_is_believed(project: Any, packet: Any, standin: Any) -> None:
     kill(begin(project, packet, waiting(standin)))
     assert project.idle(3)
     claim = project.folder() / "claim.json"
@@ -357,3 +353,18 @@ def test_a_dispatcher_that_died_before_its_run_began_leaves_no_trace(
     done = play(project, packet, standin())
     assert (done.status, project.record()["attempt"]) == (0, 1)
     assert not (project.folder() / "scratch").exists()
+
+
+def test_a_dispatcher_that_died_between_two_attempts_has_lost_none(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    first = play(project, packet, standin(say="one"))
+    aside = project.folder() / "attempts" / "1"
+    aside.mkdir(parents=True)
+    for path in project.folder().iterdir():
+        if path.name not in ("attempts", "generations", "lock", ".gitignore"):
+            path.rename(aside / path.name)
+    done = play(project, packet, standin(say="two"), "--attempt", "2")
+    assert (done.status, project.record()["attempt"]) == (0, 2)
+    assert json.loads((aside / "receipt.json").read_text()) == first.json
+    assert project.run("receipt-check", "--ledger").status == 0

@@ -65,9 +65,7 @@ def test_further_violations_are_counted(project: Any, packet: Any, standin: Any)
     assert "$.role: violates" in done.stderr and "(and 1 more)" in done.stderr
 
 
-def test_the_refused_difference_names_both_fields(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_the_refused_difference_names_both_fields(project: Any, packet: Any, standin: Any) -> None:
     done = play(project, packet, standin(), **{"dispatch.command": ["codex", "exec", "-"]})
     assert "dispatch.command" in done.stderr and "execution.argv" in done.stderr
 
@@ -115,9 +113,7 @@ def test_a_receipt_is_valid_printed_as_it_is_stored_and_complete(
     assert done.json["commands_run"][0]["command"] == " ".join(packet()["execution"]["argv"])
 
 
-def test_a_limit_leaves_a_receipt_with_one_command(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_limit_leaves_a_receipt_with_one_command(project: Any, packet: Any, standin: Any) -> None:
     given = {"execution.timeout_seconds": 1, "evidence.required_commands": ["./check"]}
     done = play(project, packet, standin(hang_at=1), "--grace", "0.5", **given)
     assert (done.status, done.json["timed_out"], done.json["exit_code"]) == (124, True, -1)
@@ -226,9 +222,7 @@ def test_help_and_version_are_answers(project: Any, command: str) -> None:
     assert version.stdout.split()[0] == command
 
 
-def test_a_reader_that_left_is_no_fault_of_the_run(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_reader_that_left_is_no_fault_of_the_run(project: Any, packet: Any, standin: Any) -> None:
     (project.root / "packet.json").write_text(json.dumps(packet()))
     line = f"dispatch --codex {standin().path} ../packet.json | true; exit ${{PIPESTATUS[0]}}"
     done = project.run("bash", "-c", line)

@@ -10,7 +10,9 @@ from typing import Any
 SECRET = "correct-horse-battery"
 
 
-def play(project: Any, packet: Any, codex: Any, *words: str, env: Any = None, **changes: Any) -> Any:
+def play(
+    project: Any, packet: Any, codex: Any, *words: str, env: Any = None, **changes: Any
+) -> Any:
     return project.run("dispatch", "--codex", codex.path, *words, stdin=packet(changes), env=env)
 
 
@@ -145,9 +147,7 @@ def test_a_secret_that_the_worker_prints_is_masked_where_people_look(
     assert SECRET in (project.folder() / "stderr.log").read_text()
 
 
-def test_a_secret_of_ours_is_masked_in_a_failure(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_secret_of_ours_is_masked_in_a_failure(project: Any, packet: Any, standin: Any) -> None:
     events = [
         {"type": "thread.started", "thread_id": "x"},
         {"type": "turn.failed", "error": {"message": f"no such user {SECRET} here"}},

@@ -1,4 +1,4 @@
-"""Required commands: pinned, all run after the work, bounded in the receipt, whole in their logs."""
+"""Required commands: pinned, run after the work, bounded in the receipt, whole in a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def tool(project: Any, name: str, body: str) -> str:
     return f"./{name}"
 
 
-def play(project: Any, packet: Any, codex: Any, entries: list[str], *words: str, **more: Any) -> Any:
+def play(
+    project: Any, packet: Any, codex: Any, entries: list[str], *words: str, **more: Any
+) -> Any:
     given = packet({"evidence.required_commands": entries, **more})
     return project.run("dispatch", "--codex", codex.path, *words, stdin=given)
 
@@ -59,9 +61,7 @@ def test_all_run_after_one_fails_and_each_keeps_its_status(
         assert row["log"]["sha256"] == hashlib.sha256(data).hexdigest()
 
 
-def test_they_run_after_codex_has_ended_badly_too(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_they_run_after_codex_has_ended_badly_too(project: Any, packet: Any, standin: Any) -> None:
     done = play(project, packet, standin(exit=3), [tool(project, "tool", "touch ran")])
     assert (done.status, project.record()["outcome"]) == (1, "agent_failed")
     assert (project.top / "ran").exists()
@@ -166,9 +166,7 @@ def test_a_command_that_comes_later_runs_when_asked_and_is_recorded_as_unpinned(
     assert (row["pinned"], row["outcome"], len(row["found"])) == (None, "ok", 64)
 
 
-def test_a_command_that_never_comes_is_not_run(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_command_that_never_comes_is_not_run(project: Any, packet: Any, standin: Any) -> None:
     done = play(project, packet, standin(), ["./later"], "--allow-unpinned")
     assert (done.status, project.record()["outcome"]) == (76, "verify_not_run")
 

@@ -35,9 +35,7 @@ def test_a_stale_file_is_moved_aside_and_not_believed(
     assert aside.read_text() == "VERDICT: PASS, of long ago"
 
 
-def test_a_stale_file_elsewhere_is_moved_aside_too(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_stale_file_elsewhere_is_moved_aside_too(project: Any, packet: Any, standin: Any) -> None:
     project.write("out/last.md", "stale")
     argv = packet()["execution"]["argv"]
     argv = ["out/last.md" if word == FINAL else word for word in argv]
@@ -83,9 +81,7 @@ def test_without_file_and_message_a_workers_tree_still_counts(
     assert [row["kind"] for row in done.json["evidence"]] == ["jsonl"]
 
 
-def test_an_explorer_without_a_message_did_no_work(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_an_explorer_without_a_message_did_no_work(project: Any, packet: Any, standin: Any) -> None:
     events = [{"type": "thread.started", "thread_id": "x"}, {"type": "turn.completed"}]
     codex = standin(events=events, last="skip", edit="true")
     done = play(project, packet, codex, role="explorer", sandbox="read-only")
@@ -198,9 +194,7 @@ def test_a_schema_that_cannot_be_used_is_told_before_the_launch(
     assert said in done.stderr
 
 
-def test_artifacts_must_be_there_and_are_digested(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_artifacts_must_be_there_and_are_digested(project: Any, packet: Any, standin: Any) -> None:
     changes = {"evidence.artifacts": ["made.txt", "docs/report.schema.json"]}
     edit = "echo made > made.txt; mkdir -p docs; echo {} > docs/report.schema.json"
     done = play(project, packet, standin(edit=edit), **changes)
@@ -220,9 +214,7 @@ def test_a_missing_artifact_is_no_work(project: Any, packet: Any, standin: Any) 
     assert {"path": "absent", "kind": "contract"} not in done.json["evidence"]
 
 
-def test_an_ignored_artifact_that_was_made_is_work(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_an_ignored_artifact_that_was_made_is_work(project: Any, packet: Any, standin: Any) -> None:
     project.write(".gitignore", "/build/\n")
     project.commit()
     codex = standin(edit="mkdir build; echo x > build/out")

@@ -56,9 +56,7 @@ def test_a_failed_turn_is_told_by_its_own_error(project: Any, packet: Any) -> No
 
 
 @pytest.mark.outcome("no_work", by="real")
-def test_a_confident_message_beside_an_unchanged_tree_is_no_work(
-    project: Any, packet: Any
-) -> None:
+def test_a_confident_message_beside_an_unchanged_tree_is_no_work(project: Any, packet: Any) -> None:
     done = project.rehearse([{"say": "All files are updated."}], packet())
     record = told(project, done, "no_work", 1)
     assert record["claims"] == [{"kind": "message", "text": "All files are updated."}]
@@ -266,9 +264,7 @@ def test_a_folder_that_is_no_repository_needs_the_packets_word(project: Any, pac
 
 @pytest.mark.outcome("timeout_wall", by="real")
 def test_the_wall_clock_ends_a_run_and_its_work_is_kept(project: Any, packet: Any) -> None:
-    given = packet(
-        {"execution.timeout_seconds": 4, "evidence.required_commands": ["./check"]}
-    )
+    given = packet({"execution.timeout_seconds": 4, "evidence.required_commands": ["./check"]})
     done = project.rehearse(IDLE, given, "--grace", "1")
     record = told(project, done, "timeout_wall", 124)
     assert (done.json["timed_out"], done.json["changed_files"]) == (True, ["new.txt"])

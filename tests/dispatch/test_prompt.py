@@ -49,9 +49,7 @@ def test_an_objective_of_many_letters_is_the_prompt_without_a_file(
     assert done.json["stdin"]["mode"] == "pipe-prompt"
 
 
-def test_what_a_worker_did_not_read_is_not_counted(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_what_a_worker_did_not_read_is_not_counted(project: Any, packet: Any, standin: Any) -> None:
     (project.top / "ask.md").write_bytes(b"z" * (2 << 20))
     done = play(project, packet, standin(stdin="ignore"), **{"execution.prompt_path": "ask.md"})
     assert done.status == 0
@@ -73,9 +71,7 @@ def test_a_prompt_on_the_command_line_goes_with_a_closed_stdin(
     assert not (project.folder() / "prompt.md").exists()
 
 
-def test_our_own_stdin_never_reaches_the_worker(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_our_own_stdin_never_reaches_the_worker(project: Any, packet: Any, standin: Any) -> None:
     project.write("packet.json", json.dumps(packet()))
     codex = standin()
     done = project.run("dispatch", "--codex", codex.path, "packet.json", stdin="stray input")

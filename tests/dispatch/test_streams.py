@@ -130,9 +130,7 @@ def test_reconnects_that_run_out_fail_with_the_last_reason(
 
 
 @pytest.mark.parametrize("size", [70_000, 3 << 20, 9 << 20])
-def test_a_long_line_breaks_nothing(
-    project: Any, packet: Any, standin: Any, size: int
-) -> None:
+def test_a_long_line_breaks_nothing(project: Any, packet: Any, standin: Any, size: int) -> None:
     done = play(project, packet, standin(big=size, last="skip"))
     row = project.record()["events"]
     data = (project.folder() / "events.jsonl").read_bytes()
@@ -243,9 +241,7 @@ def test_heartbeats_are_no_progress(project: Any, packet: Any, standin: Any) -> 
     assert record["reason"] == "no progress for 1 s"
 
 
-def test_a_slow_command_is_progress_while_it_runs(
-    project: Any, packet: Any, standin: Any
-) -> None:
+def test_a_slow_command_is_progress_while_it_runs(project: Any, packet: Any, standin: Any) -> None:
     item = {"id": "1", "type": "command_execution", "command": "make", "exit_code": 0,
             "status": "completed"}  # fmt: skip
     events = [THREAD, BEGUN, {"type": "item.started", "item": item}, {"wait": 1.5},

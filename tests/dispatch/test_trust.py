@@ -22,9 +22,7 @@ def plant(project: Any) -> Path:
 
 
 @pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
-def test_a_packet_of_packet_make_starts_nothing_of_the_project(
-    project: Any, sandbox: str
-) -> None:
+def test_a_packet_of_packet_make_starts_nothing_of_the_project(project: Any, sandbox: str) -> None:
     mark = plant(project)
     made = project.run("packet-make", "--objective", "x", "--packet-id", "t1", "--sandbox", sandbox)
     done = project.rehearse(WORK, made.json)
@@ -47,7 +45,8 @@ def test_not_in_a_sub_folder_either_when_the_user_trusts_the_top(project: Any) -
 
 
 def foreign(project: Any, packet: Any) -> Any:
-    return packet(argv=[w for w in packet()["execution"]["argv"] if w[:8] not in ("-c", "projects")])
+    argv = packet()["execution"]["argv"]
+    return packet(argv=[word for word in argv if word[:8] not in ("-c", "projects")])
 
 
 def test_a_foreign_packet_needs_the_word_of_who_dispatches_it(project: Any, packet: Any) -> None:

@@ -131,9 +131,7 @@ def test_a_receipt_that_breaks_its_schema_is_not_valid(
     assert ("schema", path) in reasons(done)
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind"), [("api-key", "api-key"), ("unknown", "unknown")]
-)
+@pytest.mark.parametrize(("mode", "kind"), [("api-key", "api-key"), ("unknown", "unknown")])
 def test_a_login_can_be_allowed_by_its_name_alone(project: Any, mode: str, kind: str) -> None:
     words = ["--allow", "no-run-record", "--allow"]
     other = {"api-key": "unknown", "unknown": "api-key"}[kind]

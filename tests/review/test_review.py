@@ -65,9 +65,7 @@ def test_blockers_reject(worked: Any) -> None:
         (answer(needsFix=True), "contradicts itself: needsFix is true with 0 blockers"),
     ],
 )
-def test_an_answer_that_is_not_in_the_grammar_is_unusable(
-    worked: Any, said: str, why: str
-) -> None:
+def test_an_answer_that_is_not_in_the_grammar_is_unusable(worked: Any, said: str, why: str) -> None:
     done = review(worked, [{"say": said}])
     record = worked.record()
     assert (done.status, record["outcome"]) == (76, "review_unusable")
@@ -86,9 +84,7 @@ def test_an_answer_that_is_not_in_the_grammar_is_unusable(
         ([{"drop": "mid"}], "agent_failed"),
     ],
 )
-def test_an_outage_is_told_apart_from_a_refusal(
-    worked: Any, steps: Any, said: str
-) -> None:
+def test_an_outage_is_told_apart_from_a_refusal(worked: Any, steps: Any, said: str) -> None:
     done = review(worked, steps)
     record = worked.record()
     assert (done.status, record["outcome"]) == (69, "review_unavailable")
@@ -173,9 +169,7 @@ def test_a_fix_pass_mends_and_the_result_is_judged_again(project: Any, packet: A
 
 
 @pytest.mark.outcome("not_converged", by="real")
-def test_blockers_that_remain_after_the_passes_are_told_apart(
-    project: Any, packet: Any
-) -> None:
+def test_blockers_that_remain_after_the_passes_are_told_apart(project: Any, packet: Any) -> None:
     project.rehearse([{"exec": "echo wrong > new.txt"}, {"say": "done"}], packet())
     again = {"scripts": [dict(row) for row in TWICE["scripts"]]}
     again["scripts"][2]["steps"] = [{"exec": "echo wrong again >> new.txt"}, {"say": "Fixed."}]
@@ -189,9 +183,7 @@ def test_blockers_that_remain_after_the_passes_are_told_apart(
     assert (mended.status, mended.json["verdict"]["status"]) == (0, "PASS")
 
 
-def test_a_rejected_run_is_mended_without_being_judged_first(
-    project: Any, packet: Any
-) -> None:
+def test_a_rejected_run_is_mended_without_being_judged_first(project: Any, packet: Any) -> None:
     project.rehearse([{"exec": "echo wrong > new.txt"}, {"say": "done"}], packet())
     assert review(project, FAIL).status == 1
     done = review(project, TWICE, "--fix", "1")

@@ -58,9 +58,7 @@ def test_a_check_that_is_killed(project: Any) -> None:
         (["./check", "--cwd", "README"], "no such folder"),
     ],
 )
-def test_a_check_that_cannot_be_run_is_told_apart(
-    project: Any, words: list[str], why: str
-) -> None:
+def test_a_check_that_cannot_be_run_is_told_apart(project: Any, words: list[str], why: str) -> None:
     done = command(project, *words)
     assert (done.status, done.json["outcome"]) == (76, "verify_not_run")
     assert why in done.json["reason"] and why in done.stderr

@@ -22,7 +22,8 @@ class Failure(NamedTuple):
     retry_at: str | None
 
 
-# First match wins. Each pattern is searched in the sentence and in the code.
+# First match wins. Each pattern is searched in the sentence and in the code. Patterns of this
+# module are texts: most runs need none of them, and compiling them all costs as much as git.
 _RULES: tuple[tuple[str, str, str], ...] = (
     ("already_running", "", r"already has an active writer"),
     ("session_lost", "", r"no rollout found for|\b(thread|conversation|session) not found"),
@@ -59,7 +60,6 @@ _RULES: tuple[tuple[str, str, str], ...] = (
         r"|codex_home points to|output schema file|unsupported_value|unsupported_parameter",
     ),
 )
-_COMPILED = tuple((outcome, kind, re.compile(rule, re.I)) for outcome, kind, rule in _RULES)
 
 
 def classify(text: str, code: str | None = None, now: datetime | None = None) -> Failure:
@@ -73,8 +73,8 @@ def classify(text: str, code: str | None = None, now: datetime | None = None) ->
     """
     sentence, inner = unwrap(text)
     # A proxy's own code may come beside Codex's: each can be the one that says something.
-    for outcome, kind, rule in _COMPILED:
-        if any(rule.search(where) for where in (sentence, inner, code) if where):
+    for outcome, kind, rule in _RULES:
+        if any(re.search(rule, where, re.I) for where in (sentence, inner, code) if where):
             named = f"{kind}: {sentence}" if kind and sentence else sentence or code or kind
             when = _retry_at(text[:_READ], now) if outcome == "quota" else None
             return Failure(outcome, fold(named), when)
@@ -150,15 +150,14 @@ def _member(error: dict[str, object], depth: int) -> tuple[str, str | None]:
     return sentence, code
 
 
-_EPOCH = re.compile(r'"resets_at"\s*:\s*(\d{9,11})\b')
-_DATE = re.compile(
+_EPOCH = r'"resets_at"\s*:\s*(\d{9,11})\b'
+_DATE = (
     r"try again at ([A-Z][a-z]{2})[a-z]* (\d{1,2})(?:st|nd|rd|th)?, (\d{4}),? "
-    r"(\d{1,2}):(\d\d) ?([AP]M)\b",
-    re.I,
+    r"(\d{1,2}):(\d\d) ?([AP]M)\b"
 )
-_CLOCK = re.compile(r"try again at (\d{1,2}):(\d\d) ?([AP]M)\b", re.I)
-_SPAN = re.compile(r"try again in ((?:\d+(?:\.\d+)? ?(?:ms|[a-z]+)[, ]*(?:and )?)+)", re.I)
-_PART = re.compile(r"(\d+(?:\.\d+)?) ?(ms|millisecond|s|m|h|d|w)", re.I)
+_CLOCK = r"try again at (\d{1,2}):(\d\d) ?([AP]M)\b"
+_SPAN = r"try again in ((?:\d+(?:\.\d+)? ?(?:ms|[a-z]+)[, ]*(?:and )?)+)"
+_PART = r"(\d+(?:\.\d+)?) ?(ms|millisecond|s|m|h|d|w)"
 _SECONDS = {"ms": 0.001, "millisecond": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -166,18 +165,18 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 def _retry_at(text: str, now: datetime | None) -> str | None:
     text = _BLANK.sub(" ", text)
     try:
-        if match := _EPOCH.search(text.replace("\\", "")):
+        if match := re.search(_EPOCH, text.replace("\\", "")):
             return datetime.fromtimestamp(int(match[1]), UTC).isoformat()
-        if match := _DATE.search(text):
+        if match := re.search(_DATE, text, re.I):
             month = _MONTHS.index(match[1].lower()) + 1
             day = datetime(int(match[3]), month, int(match[2]))
             return _at(day, match[4], match[5], match[6]).astimezone().isoformat()
         if now is None:
             return None
-        if match := _CLOCK.search(text):
+        if match := re.search(_CLOCK, text, re.I):
             return _at(now.astimezone(), match[1], match[2], match[3]).isoformat()
-        if match := _SPAN.search(text):
-            parts = _PART.findall(match[1])
+        if match := re.search(_SPAN, text, re.I):
+            parts = re.findall(_PART, match[1], re.I)
             wait = sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts)
             return (now + timedelta(seconds=wait)).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
@@ -192,18 +191,17 @@ def _at(day: datetime, hour: str, minute: str, half: str) -> datetime:
     return day.replace(hour=on_24, minute=int(minute), second=0, microsecond=0)
 
 
-_HARMLESS = re.compile(
+_HARMLESS = (
     r"Reading (additional input|prompt) from stdin"
     r"|WARNING: proceeding, even though"
     r"|failed to refresh available models"
     r"|note: run with `RUST_BACKTRACE"
     r"|^\S*\d\S* +(WARN|INFO|DEBUG|TRACE)\b"
     r"|^(tip|Usage): |^codex [a-z-]+ \[OPTIONS\]|^\[possible values"
-    r"|^For more information, try",
-    re.I,
+    r"|^For more information, try"
 )
-_TRACE = re.compile(r"stack backtrace:", re.I)
-_START = re.compile(r"(error|fatal)\b", re.I)
+_TRACE = r"stack backtrace:"
+_START = r"(error|fatal)\b"
 
 
 def headline(stderr_tail: str) -> str | None:
@@ -217,15 +215,17 @@ def headline(stderr_tail: str) -> str | None:
     in_trace = False
     for raw in _ANSI.sub("", stderr_tail[-_READ:]).splitlines():
         line = raw.strip()
-        if _TRACE.match(line):
+        if re.match(_TRACE, line, re.I):
             in_trace = True
         elif in_trace and (not line or raw[:1].isspace() or line[:1].isdigit()):
             continue
         else:
             in_trace = False
-            if line and not _HARMLESS.search(line):
+            if line and not re.search(_HARMLESS, line, re.I):
                 kept.append(line)
     if not kept:
         return None
-    start = max((n for n, line in enumerate(kept) if _START.match(line)), default=len(kept) - 1)
+    start = max(
+        (n for n, line in enumerate(kept) if re.match(_START, line, re.I)), default=len(kept) - 1
+    )
     return fold(" ".join(kept[start:])) or None

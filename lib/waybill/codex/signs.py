@@ -6,7 +6,8 @@ import json
 import re
 
 # Written by Codex's sandbox before the command itself runs, so near the start of the output.
-_SANDBOX = re.compile(
+# A text, like the next: most runs need neither, so neither is compiled at the start.
+_SANDBOX = (
     r"^(?:bwrap|sandbox-exec|windows sandbox): "
     r"|error running landlock"
     r"|Failed to create ruleset"
@@ -18,16 +19,14 @@ _SANDBOX = re.compile(
     r"|seccomp (?:setup|backend|filter) (?:error|synchronization failed)"
     r"|Error calling `seccomp`"
     r"|sandbox (?:setup |process )?(?:failed to start|could not be started|error:)"
-    r"|sandbox_apply: Operation not permitted",
-    re.IGNORECASE | re.MULTILINE,
+    r"|sandbox_apply: Operation not permitted"
 )
 _EARLY_LINES = 10
 _EARLY_TEXT = 4000
 
-_REFUSED = re.compile(
+_REFUSED = (
     r"\bapproval\b|\bcancell?ed\b"
-    r"|user (?:rejected|declined|denied)|rejected by user|blocked by app",
-    re.IGNORECASE,
+    r"|user (?:rejected|declined|denied)|rejected by user|blocked by app"
 )
 
 _OBJECT = re.compile(r"^[ \t]*+(?:<tool_call>)?[ \t\[]*+(?=\{)", re.MULTILINE)
@@ -37,14 +36,14 @@ _TRIES = 5
 def sandbox_error(output: str) -> str | None:
     """The line of a failed command's output that says that its sandbox could not start."""
     for line in output[:_EARLY_TEXT].splitlines()[:_EARLY_LINES]:
-        if _SANDBOX.search(line.strip()):
+        if re.search(_SANDBOX, line.strip(), re.IGNORECASE | re.MULTILINE):
             return line.strip()[:500]
     return None
 
 
 def refusal(error: str) -> bool:
     """Whether a failed tool call was stopped by an approval that nobody could give."""
-    return bool(_REFUSED.search(error))
+    return bool(re.search(_REFUSED, error, re.IGNORECASE))
 
 
 def tool_call(message: str) -> bool:

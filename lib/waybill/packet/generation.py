@@ -40,7 +40,8 @@ def write(held: RunFolder, record: run_record.Record, receipt: dict[str, Any], b
 def mend(held: RunFolder) -> bool:
     """Put the generation that run.json names in front, and into the ledger, if it is not there.
 
-    Whether another receipt stood in front. Raises Fault store_error when that generation is gone or is not the one that was written.
+    Whether another receipt stood in front. Raises Fault store_error when that generation is
+    gone or is not the one that was written.
     """
     record = held.record
     assert record is not None and record["receipt"] is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,8 @@ MOST_BYTES = 64 << 20
 ENDED = ("receipted", "recovered")  # states in which a run's records are whole
 _KEPT = (LOCK, "attempts", "generations", ".gitignore")  # not moved when a new attempt begins
 # A run fills these folders; where no run has been, what is in them is somebody else's.
-_FILLED = ("attempts", "evidence", "generations", "passes", "reviews", "scratch")
+_FILLED = ("evidence", "passes", "reviews", "scratch", "attempts", "generations")
+_OURS = re.compile(r"\d+(?:-[a-z]+\.json)?\Z")  # what lies in the last two
 
 
 @dataclass
@@ -76,6 +78,13 @@ class RunFolder:
     def drop_claim(self) -> None:
         """Take back the claim of a run that was refused before it began."""
         self.folder.remove(CLAIM)
+
+    def aside(self) -> int:
+        """The number of the last attempt that was moved aside; 0 without one."""
+        if self.folder.status("attempts") is None:
+            return 0
+        numbers = [int(name) for name in _names(self.folder, "attempts") if name.isdigit()]
+        return max(numbers, default=0)
 
     def set_aside(self, attempt: int, outside: list[Path]) -> None:
         """Move what an attempt left to attempts/<n>/, outputs that lie elsewhere too.
@@ -171,6 +180,21 @@ def _locks(folder: Folder) -> None:
         raise _strange(folder, LOCK)
 
 
+def _only_ours(folder: Folder) -> None:
+    """Where no run is in front, nothing of a run may lie but what was moved aside and kept: by
+    a dispatcher, say, that died when it was about to begin a further attempt."""
+    for name in _FILLED:
+        if folder.status(name) is not None and not (
+            name in ("attempts", "generations") and all(map(_OURS.match, _names(folder, name)))
+        ):
+            raise _strange(folder, name)
+
+
+def _names(folder: Folder, name: str) -> list[str]:
+    with storing(f"{folder.path}/{name}"), folder.sub(name, make=False) as inner:
+        return inner.names()
+
+
 def _strange(folder: Folder, name: str) -> Fault:
     message = f"holds {name!r}, which is of no run; name another folder for the receipt"
     return fault("refused", str(folder.path), message)
@@ -205,7 +229,7 @@ def judge(held: RunFolder, packet: Packet, attempt: int | None) -> int | None:
         kept = held.folder.read(PACKET, MOST_BYTES)
     if kept is not None:
         _same_packet(path, kept, packet, record)
-    last = record["attempt"] if run_record.ran(record) and record else 0
+    last = record["attempt"] if run_record.ran(record) and record else held.aside()
     if attempt is not None and attempt != last + 1:
         raise Fault(exits.USAGE, "--attempt", f"{attempt} is not the next attempt, {last + 1}")
     claim = held.claim
@@ -214,9 +238,7 @@ def judge(held: RunFolder, packet: Packet, attempt: int | None) -> int | None:
         if identity.alive() is not False:
             raise _running(held.folder.path, claim)
     if record is None and claim is None:
-        for name in _FILLED:
-            if held.folder.status(name) is not None:
-                raise _strange(held.folder, name)
+        _only_ours(held.folder)
     if run_record.ran(record) and attempt is None:
         return None
     return last + 1
