@@ -297,7 +297,7 @@ def test_a_folder_with_things_of_somebody_else_is_no_run_folder(
 ) -> None:
     mine = project.write(name if name == "lock" else f"{name}/1.log", "mine\n")
     project.commit()
-    names = {key: "receipt.json" for key in ("output.receipt_path", "evidence.receipt_path")}
+    names = dict.fromkeys(("output.receipt_path", "evidence.receipt_path"), "receipt.json")
     names["evidence.required_commands"] = ["./check"]
     codex = standin()
     for words in (["--dry-run"], []):
@@ -311,7 +311,7 @@ def test_a_prompt_of_somebody_else_is_moved_aside_and_not_lost(
     project: Any, packet: Any, standin: Any
 ) -> None:
     project.write("prompt.md", "mine\n")
-    names = {key: "receipt.json" for key in ("output.receipt_path", "evidence.receipt_path")}
+    names = dict.fromkeys(("output.receipt_path", "evidence.receipt_path"), "receipt.json")
     assert play(project, packet, standin(), **names).status == 0
     assert (project.top / "attempts" / "0" / "prompt.md").read_text() == "mine\n"
 

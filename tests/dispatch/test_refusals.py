@@ -34,6 +34,9 @@ class Case:
     stdin: bytes | None = None
 
 
+PLAIN = ["codex", "exec", "--json", "--sandbox", "workspace-write", "-"]
+
+
 def outside(project: Any) -> None:
     (project.root / "outside").mkdir()
     (project.top / "link").symlink_to(project.root / "outside")
@@ -192,6 +195,7 @@ DOCUMENTS = [
     document_case(
         "a trusted project",
         "project-trust",
+        changes={"argv": PLAIN},
         argv=("-c", 'projects={"/x"={trust_level="trusted"}}'),
     ),
 ]
@@ -354,6 +358,7 @@ BINARIES = [
         78,
         ".codex/config.toml: Codex would trust this project",
         "config_error",
+        changes={"argv": PLAIN},
         arrange=settings,
     ),
     Case(
@@ -537,7 +542,7 @@ def test_a_refusal_says_why_starts_nothing_and_a_dry_run_says_the_same(
     if given is None:
         changes = dict(case.changes)
         if case.argv:
-            argv = packet()["execution"]["argv"]
+            argv = changes.get("argv", packet()["execution"]["argv"])
             changes["argv"] = [*argv[:-1], *case.argv, *argv[-1:]]
         given = packet(changes)
     before = everything(project.top, project.home)

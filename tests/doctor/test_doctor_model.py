@@ -26,8 +26,11 @@ def endpoint() -> Iterator[Callable[[str], str]]:
         def answer() -> None:
             client, _ = listener.accept()
             with client:
-                client.recv(65536)
                 client.sendall(words.encode())
+                client.shutdown(socket.SHUT_WR)
+                # Closed with a request unread, a connection drops what was sent, too.
+                while client.recv(65536):
+                    pass
 
         threads.append(threading.Thread(target=answer, daemon=True))
         threads[-1].start()

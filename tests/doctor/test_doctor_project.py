@@ -136,7 +136,12 @@ def test_a_ledger_is_read_to_its_end(patient: Any, by_name: Any) -> None:
     with files.Folder.open(path) as folder:
         for attempt in (1, 2):
             ledger.append(
-                folder, run_id="run-1", attempt=attempt, by="dispatch", receipt=b"{}", run=b"{}"
+                folder,
+                run_id="run-1",
+                attempt=attempt,
+                by="dispatch",
+                receipt=b"%d" % attempt,
+                run=b"{}",
             )
     finding = by_name(project.runs(who))["ledger"]
     assert (finding.status, finding.found.split(",")[0]) == ("ok", "2 lines")

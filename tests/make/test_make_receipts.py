@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,15 @@ def test_make_that_is_told_to_end_ends_the_dispatch_and_keeps_its_receipt(
     run = project.packet("a")
     slow = project.top / "bin" / "dispatch"
     slow.write_text(
-        "#!/bin/sh\nrun=${2%/*}\n"
-        "trap 'echo {} >\"$run/receipt.json\"; kill $!; exit 143' TERM\n"
-        'sleep 60 & echo started >&2; wait "$!"\n'
+        f"#!{sys.executable}\n"
+        "import pathlib, signal, sys\n"
+        "def end(*_):\n"
+        "    pathlib.Path(sys.argv[-1]).with_name('receipt.json').write_text('{}')\n"
+        "    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print('started', file=sys.stderr, flush=True)\n"
+        "while True:\n"
+        "    signal.pause()\n"
     )
     with project.start(RECEIPT) as make:
         assert make.stderr is not None
@@ -134,7 +141,7 @@ def test_make_that_is_told_to_end_ends_the_dispatch_and_keeps_its_receipt(
         make.send_signal(signal.SIGTERM)
         make.communicate(timeout=60)
     assert make.returncode != 0
-    assert (run / "receipt.json").read_text() == "{}\n"
+    assert (run / "receipt.json").read_text() == "{}"
     assert (run / "status").read_text() == "143\n"
 
 

@@ -56,7 +56,9 @@ def run(main: Callable[[Arguments], int], manual: str) -> None:
 def _answer(main: Callable[[Arguments], int], name: str, manual: str) -> int:
     """The status of main, and of what it raises."""
     try:
-        return main(_parse(name, manual))
+        arguments = _parse(name, manual)
+        _stand()
+        return main(arguments)
     except Fault as fault:
         complain(name, f"{fault.subject}: {fault.message}")
         return fault.status
@@ -65,6 +67,14 @@ def _answer(main: Callable[[Arguments], int], name: str, manual: str) -> int:
     except Exception:
         complain(name, f"a fault of ours; the traceback is in {_log(name)}")
         return exits.SOFTWARE
+
+
+def _stand() -> None:
+    """Operands are taken relative to the current folder, so there must be one."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise Fault(exits.NOINPUT, "current folder", error.strerror or str(error)) from None
 
 
 def emit(document: Any) -> None:

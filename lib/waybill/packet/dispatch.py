@@ -13,6 +13,7 @@ from typing import Any
 
 from waybill.base import canonical, clock, command, document, exits, masking, schema, state
 from waybill.base.exits import OUTCOMES, Fault
+from waybill.base.files import storing
 from waybill.codex.argv import Invocation
 from waybill.packet import (
     boundary,
@@ -247,13 +248,15 @@ def rehearse(
     from waybill.rehearsal import home, spawn
 
     model = played.get("model", DEFAULT_MODEL)
+    with storing("$XDG_STATE_HOME"):
+        folder, threads = state.folder("rehearsal") / run_id, state.folder("rehearsal", "sessions")
     server = spawn.spawn(Path(path))
-    folder = state.folder("rehearsal") / run_id
     try:
-        home.write_home(folder, server.base_url, model=model)
-        sessions = folder / "sessions"
-        if not sessions.is_symlink():
-            sessions.symlink_to(state.folder("rehearsal", "sessions"))
+        with storing(str(folder)):
+            home.write_home(folder, server.base_url, model=model)
+            sessions = folder / "sessions"
+            if not sessions.is_symlink():
+                sessions.symlink_to(threads)
         rehearsing = Rehearsing(
             {
                 "script": os.path.realpath(path),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from waybill.base import clock, command, document, exits
+from waybill.base import clock, command, document, exits, schema
 from waybill.base.exits import Fault, fault
 from waybill.codex import rollout
 from waybill.packet import (
@@ -104,28 +104,28 @@ def _author(found: opened.Opened) -> str:
 def _rounds(found: opened.Opened, bench: Bench, signals: Signals, fixes: int) -> Judged:
     """Judge; while the answer is no and passes are left, mend and judge again."""
     left = fixes
-    last = _last_blockers(found) if found.record["outcome"] in MENDABLE else None
-    judged = Judged({}, "", "review_rejected", None, None) if last is not None else None
-    while True:
-        if judged is None:
-            judged = _judge(found, bench, signals)
-            last = judged.record.get("blockers", [])
-        if judged.outcome != "review_rejected" or not left:
-            break
+    judged = _last_review(found) if found.record["outcome"] in MENDABLE else None
+    judged = judged or _judge(found, bench, signals)
+    while judged.outcome == "review_rejected" and left:
         left -= 1
-        word, reason, excerpts = fixpass.run(found, bench, signals, last or [])
+        blockers = judged.record["blockers"]
+        word, reason, excerpts = fixpass.run(found, bench, signals, blockers)
         _excerpts(found, excerpts)
-        if word != "ok":
+        if word == "no_work":
+            # The tree is the one that was judged: to ask again would be to shop for an answer.
+            left = 0
+        elif word != "ok":
             return Judged({}, "", word, f"fix pass: {reason}", None, signals.number)
-        judged = None
+        else:
+            judged = _judge(found, bench, signals)
     if judged.outcome == "review_rejected" and fixes:
         judged.outcome = "not_converged"
-        judged.reason = f"blockers remain after {fixes} fix passes: {judged.reason}"
+        judged.reason = f"blockers remain after {fixes - left} fix passes: {judged.reason}"
     return judged
 
 
-def _last_blockers(found: opened.Opened) -> list[str] | None:
-    """The blockers of the last review, to begin with them; None when it cannot be read."""
+def _last_review(found: opened.Opened) -> Judged | None:
+    """The last review, to go on from its blockers; None when it cannot be read."""
     rows = found.record["reviews"]
     if not rows:
         return None
@@ -134,10 +134,11 @@ def _last_blockers(found: opened.Opened) -> list[str] | None:
             found.held.folder.sub("reviews") as reviews,
             reviews.sub(str(rows[-1]["number"])) as folder,
         ):
-            data = folder.read(judging.RECORD, 16 << 20)
-        return list(document.parse(data or b"", judging.RECORD)["blockers"])
-    except (OSError, Fault, KeyError, TypeError):
+            data = folder.read(judging.RECORD, 16 << 20) or b""
+        row = schema.require("review", document.parse(data, judging.RECORD), judging.RECORD)
+    except (OSError, Fault):
         return None
+    return Judged(row, rows[-1]["sha256"], "review_rejected", row["reason"], None)
 
 
 def _judge(found: opened.Opened, bench: Bench, signals: Signals) -> Judged:

@@ -127,9 +127,9 @@ def execute(run: Run) -> tuple[dict[str, Any], int]:
             session = _launch(run, streams, signals)
             message = _collect(run, streams, session, home, before)
             facts = _facts(run, session, streams, message)
-            observe.result(run.record, workshop, run.held.folder, base_tree, WORK_PATCH)
+            _tampered(run, streams, session)
+            _result(run, workshop, base_tree)
             run.record["artifacts"], made = answer.artifacts(run.boundary, artifacts)
-            _tampered(run, streams)
             run.record["state"] = "exited"
             run.save()
             excerpts = [answer.excerpt(message, facts)]
@@ -302,7 +302,7 @@ def _name(number: int | None) -> str | None:
     return signal.Signals(number).name.removeprefix("SIG") if number else None
 
 
-def _tampered(run: Run, streams: capture.Streams) -> None:
+def _tampered(run: Run, streams: capture.Streams, session: Session) -> None:
     """What must not have changed while the worker could write."""
     record = run.record
     for name, digest in run.kept.items():
@@ -314,11 +314,23 @@ def _tampered(run: Run, streams: capture.Streams) -> None:
             record["refusals"].append(f"{name} was changed during the run")
     if not streams.events_in_place():
         record["refusals"].append("the event file was replaced during the run")
+    elif record["events"]["sha256"] != session.seen.hexdigest():
+        record["refusals"].append("the event file was rewritten during the run")
     if not run.held.folder.in_place():
         record["refusals"].append("the run folder was moved or replaced during the run")
     effective = record["sandbox"]["effective"]
     if effective not in (None, run.packet.sandbox):
         record["refusals"].append(f"the sandbox in force was {effective}, not {run.packet.sandbox}")
+
+
+def _result(run: Run, workshop: Workshop, base_tree: str) -> None:
+    """Take the result. Who moves the run folder away takes the private git dir with it."""
+    try:
+        observe.result(run.record, workshop, run.held.folder, base_tree, WORK_PATCH)
+    except Fault as broken:
+        if not run.record["refusals"]:
+            raise
+        run.record["warnings"].append(f"no patch was made: {broken}")
 
 
 def _evidence(
@@ -337,6 +349,8 @@ def _evidence(
         reason = "the run was interrupted"
     elif run.asked.defer_evidence:
         reason = "deferred"
+    elif record["patch"] is None:
+        reason = "the run was refused"
     tree = record["tree"]["result_tree"]
     if reason is not None or not pins:
         record["evidence"] = checks.skipped(pins, reason or "", confined=confined)
@@ -365,7 +379,7 @@ def _conclude(
 ) -> dict[str, Any]:
     record = run.record
     facts.evidence = record["evidence"]
-    facts.changed = len(record["patch"]["files"])
+    facts.changed = len(record["patch"]["files"]) if record["patch"] else 0
     facts.refusals = record["refusals"]
     facts.artifacts_missing = [row["path"] for row in record["artifacts"] if not row["sha256"]]
     judged = answer.verdict(run.packet.role, message, facts, record, stream=stream)

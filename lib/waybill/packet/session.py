@@ -6,6 +6,7 @@ ours stands between Codex and the disk, so nothing of ours can lose, block or ho
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 from collections.abc import Callable
@@ -47,6 +48,7 @@ class Session:
     lost: bool = False
     stdin_taken: int = 0
     stdin_ended_at: float | None = None
+    seen: hashlib._Hash = field(default_factory=hashlib.sha256)  # of the events as they came
 
 
 class Signals:
@@ -161,6 +163,7 @@ def _watch(
 
 def _read(session: Session, events: int, at: int, stream: bool) -> int:
     while block := os.pread(events, _BLOCK, at):
+        session.seen.update(block)
         if stream:
             session.reader.feed(block, clock.now())
         at += len(block)
