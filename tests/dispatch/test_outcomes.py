@@ -354,3 +354,92 @@ def test_a_file_in_the_way_of_the_run_folder_is_told(project: Any, packet: Any) 
     assert (done.status, done.stdout) == (77, "")
     assert "runs/t1: cannot be resolved" in done.stderr
     assert not (project.top / "new.txt").exists()
+
+
+def tampering(project: Any, packet: Any, command: str) -> Any:
+    steps = [{"exec": f"echo new > new.txt; {command}"}, {"say": "done"}]
+    given = packet({"evidence.required_commands": ["./check"]}, sandbox="danger-full-access")
+    return project.rehearse(steps, given)
+
+
+RUN = ".codex/runs/t1"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"rm {RUN}/claim.json", "claim.json was changed during the run"),
+        (f"echo x > {RUN}/prompt.md", "prompt.md was changed during the run"),
+        (
+            f"sleep 0.5; : > {RUN}/events.jsonl",
+            "the event file was rewritten during the run",
+        ),
+        (
+            f"cp {RUN}/events.jsonl x; mv x {RUN}/events.jsonl",
+            "the event file was replaced during the run",
+        ),
+    ],
+)
+def test_a_worker_that_reaches_for_its_records_is_refused(
+    project: Any, packet: Any, command: str, said: str
+) -> None:
+    done = tampering(project, packet, command)
+    record = told(project, done, "refused", 77)
+    assert said in record["refusals"]
+    assert done.json["changed_files"] == ["new.txt"]
+    assert done.json["verdict"]["status"] == "ERROR"
+
+
+def test_a_run_folder_that_was_moved_away_is_written_to_nowhere_else(
+    project: Any, packet: Any
+) -> None:
+    elsewhere = project.root / "elsewhere"
+    elsewhere.mkdir()
+    done = tampering(project, packet, f"mv {RUN} away; ln -s {elsewhere} {RUN}")
+    assert (done.status, done.json["failure_reason"].split(":")[0]) == (77, "refused")
+    record = json.loads((project.top / "away" / "run.json").read_text())
+    assert "the run folder was moved or replaced during the run" in record["refusals"]
+    # Codex itself still wrote its last message where it was told to.
+    assert {path.name for path in elsewhere.iterdir()} <= {"final.md"}
+
+
+@pytest.mark.parametrize("place", [".codex", f"{RUN}/scratch", ".git"])
+def test_records_that_were_taken_away_are_told_and_the_receipt_is_printed(
+    project: Any, packet: Any, place: str
+) -> None:
+    done = tampering(project, packet, f"find {place} -delete")
+    assert done.status == 73
+    assert done.json["failure_reason"].startswith("store_error: ")
+    assert done.json["codex_session_id"]
+    assert (project.top / "new.txt").exists()
+
+
+def test_a_state_folder_that_cannot_be_made_is_a_store_error(project: Any, packet: Any) -> None:
+    done = project.rehearse(WORK, packet(), env={"XDG_STATE_HOME": "/proc/nowhere"})
+    assert (done.status, done.stdout) == (73, "")
+    assert "$XDG_STATE_HOME: cannot be stored" in done.stderr
+
+
+def test_a_current_folder_that_is_gone_is_told(project: Any, packet: Any, standin: Any) -> None:
+    gone = project.root / "gone"
+    gone.mkdir()
+    line = f"rmdir {gone}; dispatch --codex {standin().path}"
+    done = project.run("sh", "-c", line, stdin=packet(), cwd=gone)
+    assert (done.status, done.stderr) == (
+        66,
+        "dispatch: current folder: No such file or directory\n",
+    )
+
+
+def test_after_a_kill_nothing_of_the_real_codex_survives(project: Any, packet: Any) -> None:
+    steps = [{"exec": "(setsid sleep 600 &) ; echo new > new.txt; sleep 600"}, {"say": "x"}]
+    words = ["--rehearse", project.script(steps)]
+    process = project.start("dispatch", *words, stdin=packet())
+    started(project, process)
+    process.kill()
+    with process:
+        process.communicate()
+    assert project.idle(3)
+    done = project.rehearse(steps, packet())
+    assert (done.status, project.record()["state"]) == (143, "recovered")
+    assert done.json["changed_files"] == ["new.txt"]

@@ -48,31 +48,6 @@ def test_a_rehearsal_starts_answers_and_is_named(patient: Any) -> None:
     assert (finding.status, finding.found.endswith("/v1/responses answers")) == ("ok", True)
 
 
-def test_a_proxy_between_codex_and_loopback_is_a_warning(patient: Any) -> None:
-    (finding,) = model.rehearsal(patient(HTTP_PROXY="http://proxy:3128", NO_PROXY="localhost"))
-    assert (finding.status, finding.advice) == ("warning", "put 127.0.0.1 into NO_PROXY")
-    assert finding.found.startswith("HTTP_PROXY is set")
-
-
-@pytest.mark.parametrize(
-    ("environment", "name"),
-    [
-        ({}, None),
-        ({"HTTPS_PROXY": "p"}, None),
-        ({"HTTP_PROXY": ""}, None),
-        ({"http_proxy": "p"}, "http_proxy"),
-        ({"ALL_PROXY": "p", "NO_PROXY": "*"}, "ALL_PROXY"),
-        ({"HTTP_PROXY": "p", "NO_PROXY": "example.org, 127.0.0.1"}, None),
-        ({"HTTP_PROXY": "p", "no_proxy": "127.0.0.0/8"}, None),
-        ({"HTTP_PROXY": "p", "NO_PROXY": "10.0.0.0/8"}, "HTTP_PROXY"),
-    ],
-)
-def test_a_proxy_is_in_the_way_unless_loopback_is_excepted(
-    environment: dict[str, str], name: str | None
-) -> None:
-    assert model.in_the_way(environment) == name
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [

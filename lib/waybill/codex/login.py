@@ -23,5 +23,6 @@ def mode(exit_code: int, text: str) -> str:
 
 
 def summary(text: str) -> str:
-    """The status as a record keeps it: folded to one line and bounded."""
-    return " ".join(text.split())[:MOST]
+    """The status as a record keeps it: without Codex's warnings, on one line, bounded."""
+    told = [line for line in text.splitlines() if not line.startswith("WARNING:")]
+    return " ".join(" ".join(told).split())[:MOST]

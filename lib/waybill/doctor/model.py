@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from waybill.base import canonical
 from waybill.base.exits import Fault
-from waybill.doctor.patient import LIMIT, Finding, Patient, failed, ok, warning
+from waybill.doctor.patient import LIMIT, Finding, Patient, failed, ok
 from waybill.rehearsal import spawn
 
-LOOPBACK = "127.0.0.1"
-_PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _REQUEST = {"model": "gpt-5.4", "input": [], "stream": True}
 _MOST_BYTES = 1 << 20  # of an answer
 
@@ -40,12 +38,8 @@ def rehearsal(patient: Patient) -> Iterator[Finding]:
         wrong = why_not(ask(url))
     finally:
         model.close()
-    proxy = in_the_way(patient.environment)
     if wrong is not None:
         yield failed("rehearsal", f"{url}: {wrong}", advice)
-    elif proxy is not None:
-        found = f"{proxy} is set, and NO_PROXY does not name {LOOPBACK}: Codex asks the proxy"
-        yield warning("rehearsal", found, f"put {LOOPBACK} into NO_PROXY")
     else:
         yield ok("rehearsal", f"{url} answers")
 
@@ -93,21 +87,3 @@ def why_not(answer: Answer | str) -> str | None:
     if "response.completed" not in answer.body:
         return f"{found}: the stream was cut before its end"
     return None
-
-
-def in_the_way(environment: Mapping[str, str]) -> str | None:
-    """The variable by which Codex would ask a proxy for the scripted model; else None."""
-    names = [name for name in _PROXIES if environment.get(name)]
-    spared = ",".join(environment.get(name, "") for name in ("NO_PROXY", "no_proxy")).split(",")
-    if not names or any(_names_loopback(entry.strip()) for entry in spared):
-        return None
-    return names[0]
-
-
-def _names_loopback(entry: str) -> bool:
-    import ipaddress
-
-    try:
-        return ipaddress.ip_address(LOOPBACK) in ipaddress.ip_network(entry, strict=False)
-    except ValueError:
-        return False

@@ -6,9 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from waybill.base import process
 from waybill.base.exits import Fault
 from waybill.base.files import Folder
 from waybill.doctor.patient import Finding, Patient, failed, ok, warning
@@ -71,7 +69,7 @@ def _run(path: Path) -> Finding | None:
             if row is None or row["state"] not in recovery.UNFINISHED:
                 return None
             claim = rundir.read_claim(opened)
-            alive = claim is not None and _alive(claim)
+            alive = claim is not None and rundir.alive(claim)
     except OSError as error:
         return failed("run", f"{path}: cannot be read: {error.strerror}", advice)
     except Fault as damaged:
@@ -84,13 +82,6 @@ def _run(path: Path) -> Finding | None:
     who = f"pid {claim['pid']}" if claim else "its dispatcher"
     found = f"{path}: {row['state']}, and {who} is gone"
     return warning("run", found, f"dispatch --recover {shlex.quote(str(path))}")
-
-
-def _alive(claim: dict[str, Any]) -> bool | None:
-    # Without a start time nobody can be told apart from who has the number now.
-    if claim["started"] is None:
-        return None
-    return process.Identity.from_dict(claim).alive()
 
 
 def _ledger(path: Path) -> Iterator[Finding]:

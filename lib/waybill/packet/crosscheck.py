@@ -149,8 +149,6 @@ def _evidence(packet: Packet, options: Options) -> Iterator[Violation]:
         if entry.strip() and (wrong := evidence.unfit(entry.strip())):
             path = f"$.evidence.required_commands[{index}]"
             yield Violation(path, "evidence-grammar", wrong)
-    if packet.document["dispatch"]["mutates_repo"] is not False:
-        yield Violation("$.dispatch.mutates_repo", "mutates", "must be false")
 
 
 def _places(packet: Packet, said: Invocation, base: Path) -> Iterator[Violation]:

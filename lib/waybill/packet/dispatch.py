@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from waybill.base import canonical, clock, command, document, exits, masking, schema, state
-from waybill.base.exits import OUTCOMES, Fault
+from waybill.base.exits import OUTCOMES, Fault, fault
 from waybill.base.files import storing
 from waybill.codex.argv import Invocation
 from waybill.packet import (
@@ -107,12 +107,18 @@ DEFAULT_MODEL = "gpt-5.4"
 
 
 def _moved(found: Packet, run_dir: str) -> Packet:
-    """The packet with its run folder elsewhere, as --run-dir asks."""
-    target = Path(run_dir).absolute()
-    receipt_path = str(target / rundir.DEFAULT_RECEIPT)
+    """The packet with its run folder elsewhere, as --run-dir asks, and what lay in it too."""
+    target = str(Path(run_dir).absolute())
     changed = json.loads(json.dumps(found.document))
-    changed["output"]["receipt_path"] = receipt_path
-    changed["evidence"]["receipt_path"] = receipt_path
+    output, old = changed["output"], os.path.dirname(found.output["receipt_path"])
+    moved: dict[str, str] = {}
+    for key in ("receipt_path", "final_message_path", "jsonl_path"):
+        path = output.get(key, "")
+        if path.strip() and os.path.dirname(path) == old:
+            moved[path] = output[key] = os.path.join(target, os.path.basename(path))
+    changed["evidence"]["receipt_path"] = output["receipt_path"]
+    for words in (changed["dispatch"]["command"], changed["execution"]["argv"]):
+        words[:] = [moved.get(word, word) for word in words]
     return packet.parse(changed, found.subject, canonical.pretty(changed))
 
 
@@ -177,7 +183,8 @@ def _attempt(
         except Fault as refusal:
             if record.ran(this.record):
                 _unstored(this, refusal)
-            elif refusal.outcome in RECEIPTED:
+                raise fault("store_error", refusal.subject, refusal.message) from None
+            if refusal.outcome in RECEIPTED:
                 _refuse(this, refusal)
             raise
     word, reason = this.record["outcome"], this.record["reason"]
@@ -267,10 +274,17 @@ def rehearse(
             server.pid,
             server.base_url,
         )
-        yield {**os.environ, "CODEX_HOME": str(folder)}, rehearsing
+        yield {**os.environ, **_loopback(), "CODEX_HOME": str(folder)}, rehearsing
     finally:
         server.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _loopback() -> dict[str, str]:
+    """A proxy of the caller's must not stand between Codex and a model on loopback."""
+    spared = [os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")]
+    value = ",".join([*filter(None, spared), "127.0.0.1"])
+    return {"NO_PROXY": value, "no_proxy": value}
 
 
 def _plan(orders: Orders, found: Packet, drawn: Boundary, said: Invocation) -> int:

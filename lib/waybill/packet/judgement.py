@@ -136,7 +136,7 @@ def together(found: Document, bundle: Bundle) -> list[Reason]:
     """Whether packet, run record, reviews and receipt agree."""
     record, packet = bundle.record, bundle.packet
     reasons = _rebuilt(found, bundle)
-    if record["rehearsal"] is not None:
+    if record["rehearsal"] is not None and found["auth_status"] != auth.REHEARSAL:
         reasons.append(Reason("rehearsal", "run.json", KINDS["rehearsal"], "rehearsal"))
     if record["outcome"] != "ok":
         reasons.append(Reason("outcome", "run.json", f"{record['outcome']}: {record['reason']}"))

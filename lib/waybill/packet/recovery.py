@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from waybill.base import clock, command, document, exits, masking, process
+from waybill.base import clock, command, document, exits, masking
 from waybill.base.exits import Fault, fault
 from waybill.base.files import Folder, storing
 from waybill.codex.events import Reader
@@ -104,7 +104,7 @@ def _mend(held: rundir.RunFolder, row: record.Record) -> None:
 
 
 def _gone(claim: dict[str, Any]) -> bool:
-    return process.Identity.from_dict(claim).alive() is False
+    return rundir.alive(claim) is False
 
 
 def _finish(held: rundir.RunFolder, found: Packet, drawn: Boundary, row: record.Record) -> None:

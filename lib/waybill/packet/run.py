@@ -403,6 +403,7 @@ def _conclude(
         found["failure_reason"] = (
             f"store_error: {broken.message}; the run's own outcome is {record['outcome']}"
         )
+        found["verdict"] = receipt.error_verdict(found["failure_reason"])
         record["outcome"] = "store_error"
         run.ready.warnings.append(str(broken))
     return found

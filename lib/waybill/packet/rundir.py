@@ -18,7 +18,7 @@ from waybill.base import canonical, clock, document, exits, paths, process, sche
 from waybill.base.exits import Fault, fault
 from waybill.base.files import TEMPORARY, Folder, storing
 from waybill.packet import record as run_record
-from waybill.packet.boundary import CLAIM, LEDGER, LOCK, OWN, PACKET, PROMPT, RECEIPT, Boundary
+from waybill.packet.boundary import CLAIM, LEDGER, LOCK, OWN, PACKET, PROMPT, Boundary
 from waybill.packet.packet import Packet
 
 MOST_BYTES = 64 << 20
@@ -138,6 +138,14 @@ def read_claim(folder: Folder) -> dict[str, Any] | None:
     return claim
 
 
+def alive(claim: dict[str, Any]) -> bool | None:
+    """Whether the process of a claim lives; None where nobody can know."""
+    try:
+        return process.Identity.from_dict(claim).alive()
+    except ValueError:
+        return None
+
+
 def _running(path: Path, claim: dict[str, Any] | None) -> Fault:
     who = f"run {claim['run_id']} on {claim['host']}, pid {claim['pid']}" if claim else "a process"
     return fault("already_running", str(path), f"held by {who}; wait for it to end")
@@ -233,10 +241,9 @@ def judge(held: RunFolder, packet: Packet, attempt: int | None) -> int | None:
     if attempt is not None and attempt != last + 1:
         raise Fault(exits.USAGE, "--attempt", f"{attempt} is not the next attempt, {last + 1}")
     claim = held.claim
-    if claim is not None and not (record and record["state"] in ENDED):
-        identity = process.Identity.from_dict(claim)
-        if identity.alive() is not False:
-            raise _running(held.folder.path, claim)
+    ended = record is not None and record["state"] in ENDED
+    if claim is not None and not ended and alive(claim) is not False:
+        raise _running(held.folder.path, claim)
     if record is None and claim is None:
         _only_ours(held.folder)
     if run_record.ran(record) and attempt is None:
@@ -294,6 +301,3 @@ def receipt_bytes(held: RunFolder) -> bytes | None:
     """The receipt in front, as it lies there."""
     with storing(f"{held.folder.path}/{held.receipt_name}"):
         return held.folder.read(held.receipt_name, MOST_BYTES)
-
-
-DEFAULT_RECEIPT = RECEIPT
