@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -124,3 +125,18 @@ def test_a_folder_reached_through_a_link_is_the_same_folder(
     assert done.json["changed_files"] == ["made.txt"]
     (judgement,) = project.run("receipt-check", project.folder()).rows
     assert {row["rule"] for row in judgement["reasons"]} == {"verdict"}
+
+
+def test_a_stdin_of_ours_that_nobody_closes_holds_nothing_up(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    path = project.write("packet.json", json.dumps(packet()))
+    codex = standin()
+    words = ["dispatch", "--codex", str(codex.path), str(path)]
+    with subprocess.Popen(
+        words, cwd=project.top, env=project.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.read())["exit_code"] == 0
+        assert process.wait() == 0
+    assert codex.stdin == b"Do it."

@@ -195,3 +195,17 @@ def test_by_the_receipt_alone_files_do_not_count_and_the_judgement_says_so(judge
     flip(judged.folder() / "work.patch")
     status, judgement = judge(judged, "--no-files")
     assert (status, judgement["allowed"]) == (0, ["rehearsal", "no-files"])
+
+
+def test_the_authors_own_word_is_no_verdict(worked: Any) -> None:
+    said = {
+        "status": "PASS",
+        "judge_source": "codex-final-message",
+        "summary": "x",
+        "author_id": "a",
+        "judge_name": "b",
+        "judge_program": "c",
+        "judge_model_family": "d",
+    }
+    edit(worked, "receipt.json", put("verdict", value=said))
+    assert "identity" in rules(judge(worked)[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,61 @@ def test_the_whole_pipe_ends_in_a_pass(project: Any, packet: Any) -> None:
     assert done.status == 0
     assert done.json["pass"] is True
     assert done.json["allowed"] == ["rehearsal"]
+
+
+def hanging(project: Any) -> Any:
+    """A review whose judge does not answer."""
+    path = project.script([{"hang": 600}])
+    process = project.start("review", "--rehearse", path, stdin=json.dumps(project.receipt()))
+    events = project.folder() / "reviews" / "1" / "events.jsonl"
+    while not (events.exists() and events.stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+def test_an_interrupted_review_can_be_made_again(worked: Any) -> None:
+    process = hanging(worked)
+    process.terminate()
+    done = worked.finish(process)
+    record = worked.record()
+    assert (done.status, record["outcome"]) == (143, "review_unavailable")
+    assert record["reason"].startswith("interrupted: ")
+    assert (worked.idle(3), review(worked, PASS).status) == (True, 0)
+
+
+def test_a_killed_review_leaves_nothing_behind_and_can_be_made_again(worked: Any) -> None:
+    before = (worked.folder() / "receipt.json").read_bytes()
+    process = hanging(worked)
+    second = review(worked, PASS)
+    process.kill()
+    with process:
+        process.communicate()
+    assert (second.status, second.stdout) == (75, "")
+    assert worked.idle(3)
+    assert (worked.folder() / "receipt.json").read_bytes() == before
+    assert review(worked, PASS).status == 0
+    assert [row["number"] for row in worked.record()["reviews"]] == [1]
+
+
+def test_a_fix_pass_that_was_cut_short_can_be_made_again(project: Any, packet: Any) -> None:
+    project.rehearse([{"exec": "echo wrong > new.txt"}, {"say": "done"}], packet())
+    again = {"scripts": [dict(row) for row in TWICE["scripts"]]}
+    again["scripts"][2]["steps"] = [{"usage_limit": 2000000000}]
+    cut = review(project, again, "--fix", "1")
+    record = project.record()
+    assert (cut.status, record["outcome"]) == (75, "quota")
+    assert record["retry_at"].startswith("2033-05-18T")
+    done = review(project, TWICE, "--fix", "1")
+    assert (done.status, done.json["verdict"]["status"]) == (0, "PASS")
+    assert [row["outcome"] for row in project.record()["passes"]] == ["quota", "ok"]
+
+
+def test_a_scripted_judge_of_a_real_run_does_not_pass_for_a_real_one(
+    project: Any, packet: Any, standin: Any
+) -> None:
+    project.run("dispatch", "--codex", standin().path, stdin=packet())
+    assert review(project, PASS).status == 0
+    held = project.run("receipt-check", project.folder())
+    assert (held.status, {row["rule"] for row in held.json["reasons"]}) == (1, {"rehearsal"})
+    assert project.run("receipt-check", "--allow", "rehearsal", project.folder()).status == 0

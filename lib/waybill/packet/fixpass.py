@@ -25,11 +25,14 @@ from waybill.packet.boundary import BASE_PATCH, FINAL, PROMPT, WORK_PATCH
 from waybill.packet.preflight import Ready
 from waybill.packet.session import Signals
 
+# Outcome, reason, when to try again, and the excerpts of the checks.
+Passed = tuple[str, str | None, str | None, list[str]]
+
 
 def run(
     found: opened.Opened, bench: judging.Bench, signals: Signals, blockers: list[str]
-) -> tuple[str, str | None, list[str]]:
-    """One pass; record and patch are updated. Its outcome, the reason, and new excerpts."""
+) -> Passed:
+    """One pass; record and patch are updated."""
     number = len(found.record["passes"]) + 1
     with (
         storing(str(found.held.folder.path)),
@@ -74,7 +77,7 @@ def _run(
     number: int,
     folder: Folder,
     ready: Ready,
-) -> tuple[str, str | None, list[str]]:
+) -> Passed:
     record, limits = found.record, found.record["limits"]
     folder.replace(PROMPT, ready.prompt or b"")
     streams = capture.Streams.open(
@@ -118,7 +121,7 @@ def _run(
             record["tree"]["after_evidence"] = None
     facts = _facts(found, session, headline, message, limits)
     facts.changed = int(tree != before)
-    word, reason, _ = outcome.decide(facts)
+    word, reason, retry = outcome.decide(facts)
     record["passes"].append(
         {
             "number": number,
@@ -128,7 +131,7 @@ def _run(
             "result_tree": tree,
         }
     )
-    return word, reason, excerpts
+    return word, reason, retry, excerpts
 
 
 def _keep_patch(found: opened.Opened, folder: Folder) -> None:

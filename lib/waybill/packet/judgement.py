@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from waybill.base import masking, schema
-from waybill.packet import auth, receipt
+from waybill.packet import auth, outcome, receipt
 from waybill.packet import verdict as grammar
 from waybill.packet.packet import Packet
 
@@ -196,8 +196,12 @@ def _evidence(found: Document, packet: Packet, record: Document) -> list[Reason]
 def _judges(found: Document, bundle: Bundle) -> list[Reason]:
     """The verdict is that of the last review, which is of this tree and by another."""
     record, said = bundle.record, found["verdict"]
-    if said["status"] not in grammar.JUDGED or said["judge_source"] != "codex-review":
+    if said["status"] not in grammar.JUDGED:
         return []
+    if said["judge_source"] != "codex-review":
+        if bundle.packet.role in outcome.REVIEWERS:
+            return []
+        return [Reason("identity", "$.verdict.judge_source", "no review: the author's own word")]
     if not bundle.reviews:
         return [Reason("verdict", "$.verdict", "no review record bears it out")]
     last, tree = bundle.reviews[-1], record["tree"]

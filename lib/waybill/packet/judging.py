@@ -64,7 +64,6 @@ class Judged:
     outcome: str
     reason: str | None
     retry_at: str | None
-    interrupted: int | None = None
 
 
 def judge(found: opened.Opened, bench: Bench, signals: Signals, author: str) -> Judged:
@@ -262,7 +261,7 @@ def _run(
         "omitted": prompt.omitted,
         "raw": {"path": ANSWER, "sha256": canonical.digest(raw)} if raw is not None else None,
     }
-    return _keep(found, folder, row, Judged(row, "", word, reason, retry, session.interrupted))
+    return _keep(found, folder, row, Judged(row, "", word, reason, retry))
 
 
 def _decide(
@@ -274,8 +273,6 @@ def _decide(
 ) -> tuple[Answer, str, str | None, str | None]:
     """Outage, refusal, unusable and rejected are four different things."""
     ended, reason, retry = outcome.decide(facts)
-    if ended == "interrupted":
-        return Answer("ERROR"), ended, reason, None
     if ended != "ok":
         return Answer("ERROR"), "review_unavailable", f"{ended}: {reason}", retry
     if effective.sandbox not in (None, "read-only"):

@@ -53,7 +53,7 @@ def _unreviewable(found: opened.Opened, fixes: int) -> tuple[str, str | None] | 
     row = found.record
     if found.packet.role != "worker":
         return f"a {found.packet.role}'s run is not judged", None
-    if row["outcome"] in MENDABLE and fixes:
+    if _mendable(row) and fixes:
         return None
     if row["outcome"] not in REVIEWABLE:
         return f"{row['outcome']}: review cannot better it", None
@@ -64,6 +64,12 @@ def _unreviewable(found: opened.Opened, fixes: int) -> tuple[str, str | None] | 
     if row["thread"] is None or row["thread"]["id"] is None:
         return "the author's thread is unknown: nobody could prove independence", "review_unusable"
     return None
+
+
+def _mendable(row: dict[str, Any]) -> bool:
+    """Whether blockers wait to be mended, also where a pass at them was cut short."""
+    cut = bool(row["passes"]) and row["passes"][-1]["outcome"] != "ok"
+    return cut or row["outcome"] in MENDABLE
 
 
 @contextmanager
@@ -87,6 +93,8 @@ def _bench(found: opened.Opened, bench: Bench, rehearse: str | None) -> Iterator
     with dispatch.rehearse(rehearse, script, f"{found.record['run_id']}-review") as seated:
         ambient, rehearsing = seated
         overrides = tuple(home.overrides(rehearsing.base_url))
+        # A scripted judge, or a scripted pass, makes a rehearsal of any run.
+        found.record["rehearsal"] = found.record["rehearsal"] or rehearsing.record
         yield replace(bench, ambient=ambient, rehearsing=rehearsing, overrides=overrides)
 
 
@@ -104,18 +112,18 @@ def _author(found: opened.Opened) -> str:
 def _rounds(found: opened.Opened, bench: Bench, signals: Signals, fixes: int) -> Judged:
     """Judge; while the answer is no and passes are left, mend and judge again."""
     left = fixes
-    judged = _last_review(found) if found.record["outcome"] in MENDABLE else None
+    judged = _last_review(found) if _mendable(found.record) else None
     judged = judged or _judge(found, bench, signals)
     while judged.outcome == "review_rejected" and left:
         left -= 1
         blockers = judged.record["blockers"]
-        word, reason, excerpts = fixpass.run(found, bench, signals, blockers)
+        word, reason, retry, excerpts = fixpass.run(found, bench, signals, blockers)
         _excerpts(found, excerpts)
         if word == "no_work":
             # The tree is the one that was judged: to ask again would be to shop for an answer.
             left = 0
         elif word != "ok":
-            return Judged({}, "", word, f"fix pass: {reason}", None, signals.number)
+            return Judged({}, "", word, f"fix pass: {reason}", retry)
         else:
             judged = _judge(found, bench, signals)
     if judged.outcome == "review_rejected" and fixes:
@@ -205,7 +213,7 @@ def _finish(found: opened.Opened, judged: Judged, signals: Signals) -> int:
     path = found.held.folder.path
     command.complain(NAME, f"{found.packet.packet_id}: {verdict}: {found.mask.text(said)}; {path}")
     command.emit(written)
-    return run.status(row["outcome"], judged.interrupted or signals.number)
+    return run.status("interrupted" if signals.number else row["outcome"], signals.number)
 
 
 def main(args: command.Arguments) -> int:
