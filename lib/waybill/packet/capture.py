@@ -13,7 +13,7 @@ from typing import Any
 
 from waybill.base import canonical
 from waybill.base.exits import fault
-from waybill.base.files import Folder, storing
+from waybill.base.files import MODE, Folder, storing
 from waybill.codex import failure
 from waybill.packet.boundary import PROMPT, STDERR
 from waybill.packet.session import Session
@@ -121,10 +121,21 @@ class Streams:
             self.warnings.append("the folder of the final message was moved or replaced")
             return None
         try:
-            return self.final_folder.read(self.final_path.name, MOST_MESSAGE)
+            return self._private(self.final_folder)
         except OSError as error:
             self.warnings.append(f"{self.final_path}: not taken: {error.strerror or error}")
             return None
+
+    def _private(self, folder: Folder) -> bytes | None:
+        """The file's bytes. Codex made it under its own umask; from now on it is private."""
+        data = folder.read(self.final_path.name, MOST_MESSAGE)
+        if data is not None:
+            descriptor = folder.open_file(self.final_path.name, os.O_RDONLY)
+            try:
+                os.fchmod(descriptor, MODE)
+            finally:
+                os.close(descriptor)
+        return data
 
     def _plain(self) -> str | None:
         """Without an event stream, standard output is the final message."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from waybill.base import canonical, clock, command, document, exits, masking, schema, state
+from waybill.base import canonical, clock, command, document, exits, masking
 from waybill.base.exits import OUTCOMES, Fault, fault
-from waybill.base.files import storing
 from waybill.codex.argv import Invocation
 from waybill.packet import (
     boundary,
+    course,
     crosscheck,
     generation,
     packet,
@@ -26,11 +25,12 @@ from waybill.packet import (
     recovery,
     run,
     rundir,
+    stage,
 )
 from waybill.packet.boundary import Boundary
 from waybill.packet.packet import Packet
 from waybill.packet.preflight import Asked, Ready
-from waybill.packet.run import Rehearsing, Run
+from waybill.packet.run import Run
 from waybill.packet.session import Limits
 
 NAME = "dispatch"
@@ -83,13 +83,13 @@ def dispatch(orders: Orders) -> int:
     found = packet.read(orders.operand)
     if orders.run_dir is not None:
         found = _moved(found, orders.run_dir)
-    played = script(orders.asked)
+    played = stage.script(orders.asked)
     base = Path.cwd()
     checks = crosscheck.Options(
         orders.asked.allow_flags,
         orders.asked.trust_project,
         orders.asked.confine_evidence,
-        played.get("model", DEFAULT_MODEL) if played is not None else None,
+        played.get("model", stage.DEFAULT_MODEL) if played is not None else None,
     )
     said = crosscheck.check(found, base, checks)
     drawn = boundary.draw(found, base)
@@ -103,9 +103,6 @@ def dispatch(orders: Orders) -> int:
         return _attempt(orders, found, drawn, said, held, attempt, played)
 
 
-DEFAULT_MODEL = "gpt-5.4"
-
-
 def _moved(found: Packet, run_dir: str) -> Packet:
     """The packet with its run folder elsewhere, as --run-dir asks, and what lay in it too."""
     target = str(Path(run_dir).absolute())
@@ -117,19 +114,11 @@ def _moved(found: Packet, run_dir: str) -> Packet:
         if path.strip() and os.path.dirname(path) == old:
             moved[path] = output[key] = os.path.join(target, os.path.basename(path))
     changed["evidence"]["receipt_path"] = output["receipt_path"]
+    # Whoever gives the command may let the run lie where the packet could not.
+    changed["allowed_paths"] = [*changed.get("allowed_paths", []), target]
     for words in (changed["dispatch"]["command"], changed["execution"]["argv"]):
         words[:] = [moved.get(word, word) for word in words]
     return packet.parse(changed, found.subject, canonical.pretty(changed))
-
-
-def script(asked: Asked) -> dict[str, Any] | None:
-    """The rehearsal script, validated; None when this is no rehearsal."""
-    if asked.rehearse is None:
-        return None
-    found, subject, data = document.read(asked.rehearse, yaml=True)
-    schema.require("rehearsal", found, subject)
-    named = found if isinstance(found, dict) else {}
-    return {**named, "sha256": canonical.digest(data)}
 
 
 def _limits(orders: Orders, found: Packet) -> Limits:
@@ -179,7 +168,7 @@ def _attempt(
     with _rehearsal(orders.asked, played, this) as ambient:
         try:
             preflight.check(found, drawn, said, orders.asked, ambient, ready)
-            written, status = run.execute(this)
+            written, status = course.execute(this)
         except Fault as refusal:
             if record.ran(this.record):
                 _unstored(this, refusal)
@@ -239,52 +228,9 @@ def _rehearsal(asked: Asked, played: dict[str, Any] | None, this: Run) -> Iterat
     if played is None or asked.rehearse is None:
         yield dict(os.environ)
         return
-    with rehearse(asked.rehearse, played, this.record["run_id"]) as (ambient, rehearsing):
+    with stage.rehearse(asked.rehearse, played, this.record["run_id"]) as (ambient, rehearsing):
         this.rehearsing = rehearsing
         yield ambient
-
-
-@contextmanager
-def rehearse(
-    path: str, played: dict[str, Any], run_id: str
-) -> Iterator[tuple[dict[str, str], Rehearsing]]:
-    """A scripted model and a Codex home that leads to it, both gone afterwards.
-
-    Threads are kept in one folder for all rehearsals, so that a session can be resumed.
-    """
-    from waybill.rehearsal import home, spawn
-
-    model = played.get("model", DEFAULT_MODEL)
-    with storing("$XDG_STATE_HOME"):
-        folder, threads = state.folder("rehearsal") / run_id, state.folder("rehearsal", "sessions")
-    server = spawn.spawn(Path(path))
-    try:
-        with storing(str(folder)):
-            home.write_home(folder, server.base_url, model=model)
-            sessions = folder / "sessions"
-            if not sessions.is_symlink():
-                sessions.symlink_to(threads)
-        rehearsing = Rehearsing(
-            {
-                "script": os.path.realpath(path),
-                "sha256": played["sha256"],
-                "family": played.get("family", "scripted"),
-            },
-            model,
-            server.pid,
-            server.base_url,
-        )
-        yield {**os.environ, **_loopback(), "CODEX_HOME": str(folder)}, rehearsing
-    finally:
-        server.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _loopback() -> dict[str, str]:
-    """A proxy of the caller's must not stand between Codex and a model on loopback."""
-    spared = [os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")]
-    value = ",".join([*filter(None, spared), "127.0.0.1"])
-    return {"NO_PROXY": value, "no_proxy": value}
 
 
 def _plan(orders: Orders, found: Packet, drawn: Boundary, said: Invocation) -> int:

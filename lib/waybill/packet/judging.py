@@ -30,8 +30,8 @@ from waybill.packet import session as codex_session
 from waybill.packet.boundary import BASE_PATCH, PROMPT, WORK_PATCH
 from waybill.packet.preflight import Asked, Ready
 from waybill.packet.reviewer import Answer
-from waybill.packet.run import Rehearsing
 from waybill.packet.session import Limits, Signals
+from waybill.packet.stage import Rehearsing
 from waybill.tree import repository
 from waybill.tree.rebuild import rebuild
 

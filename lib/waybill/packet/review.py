@@ -12,7 +12,6 @@ from waybill.base import clock, command, document, exits, schema
 from waybill.base.exits import Fault, fault
 from waybill.codex import rollout
 from waybill.packet import (
-    dispatch,
     fixpass,
     generation,
     judging,
@@ -20,6 +19,7 @@ from waybill.packet import (
     preflight,
     receipt,
     run,
+    stage,
 )
 from waybill.packet.judging import Bench, Judged
 from waybill.packet.session import Limits, Signals
@@ -38,7 +38,11 @@ def review(
         why = _unreviewable(found, fixes)
         if why is not None:
             return found.pass_on(NAME, *why)
-        with _bench(found, bench, rehearse) as sat, Signals() as signals:
+        with (
+            _receipt_kept(found),
+            _bench(found, bench, rehearse) as sat,
+            Signals() as signals,
+        ):
             with found.workshop() as workshop:
                 here = workshop.snapshot()
             if not found.at_hand(here):
@@ -46,6 +50,16 @@ def review(
             else:
                 judged = _rounds(found, sat, signals, fixes)
             return _finish(found, judged, signals)
+
+
+@contextmanager
+def _receipt_kept(found: opened.Opened) -> Iterator[None]:
+    """When no judge can be asked, the receipt goes on as it is: the next in a pipe reads it."""
+    try:
+        yield
+    except Fault:
+        command.emit(found.receipt)
+        raise
 
 
 def _unreviewable(found: opened.Opened, fixes: int) -> tuple[str, str | None] | None:
@@ -84,13 +98,13 @@ def _bench(found: opened.Opened, bench: Bench, rehearse: str | None) -> Iterator
             "--judge-family",
             f"{bench.model} is of the author's family, {author}; name a model of another",
         )
-    script = dispatch.script(asked)
+    script = stage.script(asked)
     if script is None or rehearse is None:
         yield bench
         return
     from waybill.rehearsal import home
 
-    with dispatch.rehearse(rehearse, script, f"{found.record['run_id']}-review") as seated:
+    with stage.rehearse(rehearse, script, f"{found.record['run_id']}-review") as seated:
         ambient, rehearsing = seated
         overrides = tuple(home.overrides(rehearsing.base_url))
         # A scripted judge, or a scripted pass, makes a rehearsal of any run.
