@@ -6,18 +6,22 @@ No entry point does input or output, catches exceptions or calls sys.exit; this 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-from waybill.base import canonical, exits
-from waybill.base.document import printable
+# Imports that the manual and the version do not need are in the functions: those two have to
+# be quick, since people and completions ask for them all the time.
+from waybill.base import exits
 from waybill.base.exits import Fault
 
-Arguments = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Arguments = dict[str, Any]
+else:
+    Arguments = dict
 
 
 class Interrupted(BaseException):
@@ -79,11 +83,15 @@ def _stand() -> None:
 
 def emit(document: Any) -> None:
     """One document as one pretty JSON text on standard output."""
+    from waybill.base import canonical
+
     _write(canonical.pretty(document))
 
 
 def emit_line(document: Any) -> None:
     """One document as one JSON line on standard output."""
+    from waybill.base import canonical
+
     _write(canonical.line(document))
 
 
@@ -106,6 +114,8 @@ def _write(data: bytes) -> None:
 
 def complain(name: str, message: str) -> None:
     """One line for people on standard error; a reader that left is no reason to fail."""
+    from waybill.base.document import printable
+
     folded = printable(" ".join(message.split()))
     try:
         os.write(2, f"{name}: {folded}\n".encode())
@@ -160,6 +170,8 @@ def _parse(name: str, manual: str) -> Arguments:
 
 def _wrong(words: list[str], manual: str) -> str:
     """The likeliest reason: an option that the manual does not name, else the operands."""
+    import re
+
     for word in words:
         if word == "--":
             break
@@ -187,7 +199,7 @@ def _log(name: str) -> str:
     try:
         folder = state.folder("log")
         path = folder / f"{name}-{clock.compact(clock.now())}-{os.getpid()}.log"
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, RuntimeError) as error:  # no room, no permission, or no home
         reason = getattr(error, "strerror", None) or str(error)
         return f"no file ({reason}): {text.splitlines()[-1]}"
