@@ -160,26 +160,35 @@ def _parse(name: str, manual: str) -> Arguments:
     # Not needed for the manual, which has to be quick.
     import docopt
 
+    unknown = _unknown(words[:until], manual)
     try:
-        return dict(docopt.docopt(manual, argv=words, default_help=False))
+        found = dict(docopt.docopt(manual, argv=words, default_help=False))
+        # docopt takes the beginning of an option for the option.
+        reason = unknown
     except docopt.DocoptExit as wrong:
         said = str(wrong).split(docopt.DocoptExit.usage)[0].strip().splitlines()
-        reason = said[0] if said and said[0].startswith("-") else _wrong(words, manual)
-        raise Fault(exits.USAGE, "command line", f"{reason}; see '{name} --help'") from None
+        told = said[0] if said and said[0].startswith("-") else None
+        reason = unknown or told or "does not match the usage"
+    if reason is not None:
+        raise Fault(exits.USAGE, "command line", f"{reason}; see '{name} --help'")
+    return found
 
 
-def _wrong(words: list[str], manual: str) -> str:
-    """The likeliest reason: an option that the manual does not name, else the operands."""
+def _unknown(words: list[str], manual: str) -> str | None:
+    """The first option that the manual does not name; a word that is a value is none."""
     import re
 
+    value = False
     for word in words:
-        if word == "--":
-            break
         option = word.split("=")[0]
-        named = re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", manual)
-        if option.startswith("-") and option != "-" and not named:
+        if value or not option.startswith("-") or option == "-":
+            value = False
+            continue
+        named = rf"(?<![\w-]){re.escape(option)}(?![\w-])"
+        if not re.search(named, manual):
             return f"{option} is not an option"
-    return "does not match the usage"
+        value = "=" not in word and bool(re.search(rf"{named} [A-Z]+\b", manual))
+    return None
 
 
 def _interrupt(number: int, _frame: Any) -> None:
