@@ -256,3 +256,57 @@ def test_a_mutated_document_ends_in_a_status_of_the_table(
     assert len(seen) > 1, "the mutations must reach more than one answer"
     left = [path for path in project.rglob(".*.[0-9]*") if path.is_file()]
     assert left == [], "temporary files were left behind"
+
+
+KEPT = [
+    pytest.param("run.json", "receipt-check", [".codex/runs/kept"], id="run-record"),
+    pytest.param("reviews/1/review.json", "receipt-check", [".codex/runs/kept"], id="review"),
+    pytest.param("packet.json", "receipt-check", [".codex/runs/kept"], id="task-packet kept"),
+    pytest.param("run.json", "verify", [".codex/runs/kept/receipt.json"], id="run-record: verify"),
+    pytest.param("claim.json", "verify", [".codex/runs/kept/receipt.json"], id="claim"),
+    pytest.param("../ledger.jsonl", "receipt-check", ["--ledger"], id="ledger-line"),
+]
+
+
+def finished(project: Path) -> Path:
+    """A run that was dispatched and reviewed, by the real Codex under a scripted model."""
+    answer = {"blockers": [], "warnings": ["w"], "summary": "s", "needsFix": False}
+    script = project.parent / "script.json"
+    script.write_text(
+        json.dumps(
+            {
+                "scripts": [
+                    {"match": "independent reviewer", "steps": [{"say": json.dumps(answer)}]},
+                    {"steps": [{"exec": "echo x >made.txt"}, {"say": "made"}]},
+                ]
+            }
+        )
+    )
+    chain = (
+        "packet-make --objective 'make it' --packet-id kept --require ./check"
+        f" | dispatch --rehearse {script} | review --rehearse {script}"
+    )
+    path = f"{ROOT / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    subprocess.run(["bash", "-c", chain], cwd=project, env=env, check=True, capture_output=True)
+    return project / ".codex" / "runs" / "kept"
+
+
+@pytest.mark.parametrize(("record", "name", "words"), KEPT)
+def test_a_mutated_record_of_a_run_ends_in_a_status_of_the_table(
+    record: str, name: str, words: list[str], project: Path
+) -> None:
+    path = finished(project) / record
+    good = path.read_bytes()
+    document = json.loads(good.splitlines()[0] if record.endswith("jsonl") else good)
+    module = entry(name)
+    seen: set[int] = set()
+    for seed in range(COUNT):
+        path.write_bytes(mutated(document, seed))
+        status, said = forked(module, words, project, b"")
+        case = f"{record}, seed {seed}: {path.read_bytes()[:300]!r}: {status}: {said}"
+        assert status in exits.NAMES and status != exits.SOFTWARE, case
+        assert "Traceback" not in said and said.count("\n") <= 2, case
+        seen.add(status)
+        path.write_bytes(good)
+    assert seen - {exits.OK}, "the mutations must be noticed"

@@ -112,7 +112,8 @@ def _flag(argv: list[str], index: int, said: Invocation, allowed: Collection[str
     if equals and not takes and listed:
         raise Unfit(index, "argv-flag", f"{name} takes no value")
     if takes and not equals:
-        if index + 1 >= len(argv):
+        # Codex would not take a word that begins with a dash for a value.
+        if index + 1 >= len(argv) or argv[index + 1].startswith("-"):
             raise Unfit(index, "argv-flag", f"{name} lacks its value")
         given, taken = argv[index + 1], 1
     if not listed:

@@ -58,7 +58,9 @@ def native(path: Path) -> str:
         return str(path.absolute())
     package = real.parent.parent
     for root in (package, *package.glob("node_modules/@openai/*"), *package.parent.glob("codex-*")):
-        for layout in ("vendor/*/bin/codex", "vendor/*/codex/codex"):
+        # Some packages hold the binaries of every platform, of which one runs here.
+        vendor = f"vendor/{os.uname().machine}-*linux*"
+        for layout in (f"{vendor}/bin/codex", f"{vendor}/codex/codex"):
             for candidate in sorted(root.glob(layout)):
                 if os.access(candidate, os.X_OK):
                     return str(candidate)

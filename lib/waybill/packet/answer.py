@@ -66,18 +66,21 @@ def unfit(message: str | None, schema: Any) -> str | None:
     if not message:
         return "the answer is absent, and a schema was asked for"
     import jsonschema
+    from referencing import Registry
 
     try:
         found = document.parse(message.encode(), "answer")
     except Fault as fault:
         return f"the answer does not match the schema: {fault.message}"
     try:
-        jsonschema.validate(found, schema, jsonschema.Draft202012Validator)
-    except jsonschema.ValidationError as error:
-        return f"the answer does not match the schema: {error.json_path}: {error.message[:200]}"
+        # An empty registry: a reference must not fetch a file or a page.
+        validator = jsonschema.Draft202012Validator(schema, registry=Registry())
+        wrong = jsonschema.exceptions.best_match(validator.iter_errors(found))
     except Exception as error:  # a reference that leads nowhere, a pattern that is none
         return f"the schema cannot be applied: {str(error)[:200]}"
-    return None
+    if wrong is None:
+        return None
+    return f"the answer does not match the schema: {wrong.json_path}: {wrong.message[:200]}"
 
 
 Identity = tuple[int, int, int, int] | None

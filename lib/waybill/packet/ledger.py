@@ -6,12 +6,12 @@ the head, kept elsewhere, does.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from waybill.base import canonical, clock, schema
+from waybill.base import canonical, clock, document, schema
+from waybill.base.exits import Fault
 from waybill.base.files import Folder, storing
 from waybill.packet.boundary import LEDGER
 
@@ -71,16 +71,22 @@ def _last(folder: Folder, run_id: str) -> tuple[dict[str, Any] | None, dict[str,
         # Most lines are of other runs: those need not be parsed.
         if last is not None and run_id.encode() not in row:
             continue
-        try:
-            found = json.loads(row)
-        except ValueError:
+        found = _line(row)
+        if found is None:
             continue
-        if not schema.is_valid("ledger-line", found):
-            continue
-        last = last or dict(found)
+        last = last or found
         if found["run_id"] == run_id:
-            return last, dict(found)
+            return last, found
     return last, None
+
+
+def _line(row: bytes) -> dict[str, Any] | None:
+    """The line in a row; None when there is none that every reader would read alike."""
+    try:
+        found = document.parse(row, LEDGER)
+    except Fault:
+        return None
+    return dict(found) if schema.is_valid("ledger-line", found) else None
 
 
 @dataclass
@@ -102,11 +108,8 @@ def read(path: Path, data: bytes) -> Ledger:
     found = Ledger(path)
     previous: str | None = None
     for number, row in enumerate(data.splitlines(), 1):
-        try:
-            line = json.loads(row)
-        except ValueError:
-            line = None
-        if not schema.is_valid("ledger-line", line):
+        line = _line(row)
+        if line is None:
             found.faults.append(f"line {number}: not a ledger line")
             continue
         body = {key: value for key, value in line.items() if key != "digest"}

@@ -156,6 +156,8 @@ def opened(operand: str | None, run_dir: str | None) -> Iterator[Opened]:
         kept = rundir.receipt_bytes(held)
         if kept is None or held.record is None:
             raise Fault(exits.NOINPUT, str(path), "holds no receipt: it was never dispatched")
+        if held.record["outcome"] is None:
+            raise fault("store_error", f"{path}/run.json", "is damaged: it names no outcome")
         written = schema.require(
             "run-receipt", document.parse(kept, held.receipt_name), f"{path}/{held.receipt_name}"
         )

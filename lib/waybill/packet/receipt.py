@@ -13,7 +13,7 @@ from waybill.packet.packet import Packet
 
 Receipt = dict[str, Any]
 NOT_ATTEMPTED = "not attempted: "  # begins the reason of a command that nobody tried to run
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _KINDS = (("schema", "schema"), ("test", "test-log"), ("log", "test-log"),
           ("fixture", "fixture"), ("example", "fixture"))  # fmt: skip
 
@@ -162,6 +162,8 @@ def gaps(receipt: Receipt) -> list[tuple[str, str]]:
         found += [("$.verdict", f"identity unproven: {gap}") for gap in grammar.gaps(identity)]
     if receipt["timed_out"] and receipt["exit_code"] == 0:
         found.append(("$.exit_code", "timed out, and yet exited 0"))
-    if receipt["ended_at"] < receipt["started_at"]:
+    # As times: a foreign receipt may give them in another zone or precision.
+    began, ended = clock.moment(receipt["started_at"]), clock.moment(receipt["ended_at"])
+    if began is not None and ended is not None and ended < began:
         found.append(("$.ended_at", "is before started_at"))
     return found

@@ -15,7 +15,8 @@ PASS, WARN, FAIL, ERROR, NO_VERDICT = "PASS", "WARN", "FAIL", "ERROR", "NO_VERDI
 JUDGED = (PASS, WARN, FAIL)
 
 _MARKUP = re.compile(r"^[\s>#*_`~-]+|[\s*_`~]+$")
-_VERDICT = re.compile(r"verdict[ \t]*[:=](?P<word>.*)\Z", re.IGNORECASE | re.DOTALL)
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*\Z")
+_VERDICT = re.compile(r"verdict[ \t*_`~]*[:=](?P<word>.*)\Z", re.IGNORECASE | re.DOTALL)
 _COMMANDS = re.compile(r"commands[ _-]?run\b[ \t*_`]*[:=]?(?P<rest>.*)\Z", re.IGNORECASE)
 _PAIR = re.compile(r"(?P<key>[A-Za-z][A-Za-z _-]{1,40}?)[ \t*_`]*[:=](?P<value>.*)\Z")
 _NOTHING = frozenset(("", "none", "n/a", "na", "no", "nothing", "nil", "null", "unset", "unknown"))
@@ -54,7 +55,7 @@ def read(text: str) -> Verdict:
     """The verdict of a message, by the grammar alone."""
     # Only LF ends a line: other separators would let a text show one thing and hold another.
     lines = [_plain(line) for line in text.split("\n")]
-    words = [match["word"].strip() for line in lines if (match := _VERDICT.match(line))]
+    words = [_MARKUP.sub("", match["word"]) for line in lines if (match := _VERDICT.match(line))]
     known = [word.upper() for word in words if word.upper() in (PASS, WARN, FAIL, ERROR)]
     commands, identity = _commands(lines), _identity(lines)
     if not words:
@@ -71,7 +72,7 @@ def read(text: str) -> Verdict:
 
 
 def _plain(line: str) -> str:
-    return _MARKUP.sub("", line)
+    return "" if _FENCE.match(line) else _MARKUP.sub("", line)
 
 
 def _summary(text: str) -> str:
@@ -98,7 +99,7 @@ def _commands(lines: list[str]) -> list[str]:
                 break
             if below.strip():
                 found.append(below.strip())
-        return [entry for entry in found if entry.lower().strip(" .-") not in _NOTHING]
+        return [entry for entry in found if entry.lower().strip(" .-()[]") not in _NOTHING]
     return []
 
 
@@ -139,7 +140,7 @@ def gaps(identity: dict[str, str]) -> list[str]:
         found.append("missing context_id")
     if identity.get("judge") and same(identity["judge"], identity.get("author", "")):
         found.append("author_neq_validator: judge and author are one")
-    if identity.get("context") and identity["context"] == identity.get("author_context"):
+    if identity.get("context") and same(identity["context"], identity.get("author_context", "")):
         found.append("author_context_id equals context_id")
     if "waiver" in identity:
         found.append(f"{identity['waiver']} asks to waive independence")
