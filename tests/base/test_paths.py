@@ -27,6 +27,8 @@ def cwd(tmp_path: Path) -> Path:
     (work / "dangling-out").symlink_to(tmp_path / "out" / "new")
     (work / "loop").symlink_to("loop")
     (work / "too-long").symlink_to("x" * 300)
+    os.symlink(b"\xff", work / "latin-link")
+    os.mkdir(os.fsencode(work) + b"/\xff")
     (tmp_path / "alias").symlink_to("work")
     return work
 
@@ -78,6 +80,7 @@ def test_a_path_inside_is_resolved(cwd: Path, text: str, real: str) -> None:
         pytest.param("file/new", "cannot be resolved", id="below a file"),
         pytest.param("x" * 300, "cannot be resolved", id="a name that no system holds"),
         pytest.param("a\0b", "NUL", id="a NUL"),
+        pytest.param("latin-link/x", "not UTF-8", id="a name that no record could hold"),
     ],
 )
 def test_a_path_that_leads_outside_or_nowhere_is_refused(cwd: Path, text: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_the_wrapper_of_npm_is_passed_over_and_named(
     patient: Any, by_name: Any, stub: Any, tmp_path: Path
 ) -> None:
     package = tmp_path / "node_modules" / "codex"
-    native = package / "vendor" / "x86_64" / "bin" / "codex"
+    native = package / "vendor" / f"{os.uname().machine}-unknown-linux-musl" / "bin" / "codex"
     native.parent.mkdir(parents=True)
     Path(stub()).rename(native)
     wrapper = package / "bin" / "codex.js"

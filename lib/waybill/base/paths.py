@@ -40,8 +40,8 @@ class Escape(Exception):
 def resolve(path: Path) -> Path:
     """The real path of an absolute one, its missing tail kept.
 
-    Raises Escape for a link that leads nowhere, for links without end, and for what the
-    system cannot look at.
+    Raises Escape for a link that leads nowhere, for links without end, for what the system
+    cannot look at, and for a name that is not UTF-8, which no record could hold.
     """
     current = Path("/")
     left = list(reversed(path.parts[1:]))
@@ -71,6 +71,10 @@ def resolve(path: Path) -> Path:
         if target.is_absolute():
             current = Path("/")
         left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+    try:
+        str(current).encode()
+    except UnicodeEncodeError:
+        raise Escape(f"{os.fsencode(current)!r}: not UTF-8, so no record could name it") from None
     return current
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import Any
 
-from waybill.base import canonical, document
+from waybill.base import document
 from waybill.base.exits import Fault
-from waybill.base.files import Folder
 from waybill.packet import outcome, receipt
 from waybill.packet import verdict as grammar
-from waybill.packet.boundary import Boundary
 
 MOST_CLAIM = 4000  # characters of a message that the record keeps as a claim
 EXCERPT = 500  # characters of the final message that a receipt shows
@@ -81,43 +77,6 @@ def unfit(message: str | None, schema: Any) -> str | None:
     if wrong is None:
         return None
     return f"the answer does not match the schema: {wrong.json_path}: {wrong.message[:200]}"
-
-
-Identity = tuple[int, int, int, int] | None
-
-
-def identities(boundary: Boundary) -> dict[str, Identity]:
-    """What each declared artifact is before the run."""
-    return {entry: _identity(path) for entry, path in boundary.artifacts}
-
-
-def _identity(path: Any) -> Identity:
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size
-
-
-def artifacts(boundary: Boundary, before: dict[str, Identity]) -> tuple[list[dict[str, Any]], int]:
-    """The rows of the declared artifacts, and how many were made or changed by the run."""
-    rows, made = [], 0
-    for entry, path in boundary.artifacts:
-        row: dict[str, Any] = {"path": entry, "sha256": None, "bytes": None}
-        try:
-            with Folder.open(path.parent) as folder:
-                descriptor = folder.open_file(path.name, os.O_RDONLY)
-                try:
-                    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                        row["sha256"], row["bytes"] = canonical.descriptor_digest(descriptor)
-                finally:
-                    os.close(descriptor)
-        except OSError:
-            rows.append(row)
-            continue
-        rows.append(row)
-        made += _identity(path) != before[entry]
-    return rows, made
 
 
 def excerpt(message: str | None, facts: outcome.Facts) -> str:

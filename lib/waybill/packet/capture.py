@@ -14,7 +14,6 @@ from typing import Any
 from waybill.base import canonical
 from waybill.base.exits import fault
 from waybill.base.files import MODE, Folder, storing
-from waybill.codex import failure
 from waybill.packet.boundary import PROMPT, STDERR
 from waybill.packet.session import Session
 
@@ -88,6 +87,8 @@ class Streams:
         """The last meaningful line of stderr."""
         size = os.fstat(self.stderr).st_size
         data = os.pread(self.stderr, TAIL, max(0, size - TAIL))
+        from waybill.codex import failure
+
         return failure.headline(data.decode("utf-8", "replace"))
 
     def final_message(

@@ -14,7 +14,7 @@ from waybill.base import canonical
 from waybill.base.exits import fault
 from waybill.base.files import Folder, storing
 from waybill.codex import sandbox
-from waybill.packet import evidence, receipt
+from waybill.packet import evidence
 from waybill.packet.evidence import Pin
 from waybill.tree.workshop import Workshop
 
@@ -50,7 +50,7 @@ class Confinement:
 def skipped(pins: list[Pin], reason: str, *, confined: bool) -> list[dict[str, Any]]:
     """The rows of commands that nobody tried to run."""
     return [
-        _row(pin, None, evidence.not_run(receipt.NOT_ATTEMPTED + reason), None, [], confined)
+        _row(pin, None, evidence.not_run(evidence.NOT_ATTEMPTED + reason), None, [], confined)
         for pin in pins
     ]
 

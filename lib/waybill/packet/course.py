@@ -7,25 +7,21 @@ done can be told: prepared, running, exited, evidenced, receipted.
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from waybill.base import canonical, clock
+from waybill.base import canonical
 from waybill.base.exits import Fault
 from waybill.base.files import storing
 from waybill.codex import usage
 from waybill.packet import (
-    answer,
+    artifacts,
     capture,
     checks,
     environment,
-    generation,
     observe,
-    outcome,
-    receipt,
     rundir,
 )
 from waybill.packet import session as codex_session
@@ -50,18 +46,20 @@ def execute(run: Run) -> tuple[dict[str, Any], int]:
             run.boundary.final_message,
             prompt=run.ready.prompt is not None,
         )
-        artifacts = answer.identities(run.boundary)
+        before_it = artifacts.identities(run.boundary)
         confinement = _confinement(run)
         try:
             session = _launch(run, streams, signals)
+            from waybill.packet import conclusion
+
             message = _collect(run, streams, session, home, before)
-            facts = _facts(run, session, streams, message)
+            facts = conclusion.facts(run, session, streams, message)
             _tampered(run, streams, session)
             _result(run, workshop, base_tree)
-            run.record["artifacts"], made = answer.artifacts(run.boundary, artifacts)
+            run.record["artifacts"], made = artifacts.rows(run.boundary, before_it)
             run.record["state"] = "exited"
             run.save()
-            excerpts = [answer.excerpt(message, facts)]
+            excerpts = [conclusion.excerpt(message, facts)]
             excerpts += _evidence(run, workshop, session, signals, confinement)
         finally:
             streams.close()
@@ -69,9 +67,9 @@ def execute(run: Run) -> tuple[dict[str, Any], int]:
                 confinement.close()
         run.record["warnings"] += workshop.warnings + streams.warnings
         run.interrupted = session.interrupted or signals.number
-        facts.interrupted = facts.interrupted or _name(run.interrupted)
+        facts.interrupted = facts.interrupted or conclusion.name(run.interrupted)
         facts.artifacts_made = made
-        found = _conclude(run, facts, message, said.json, excerpts)
+        found = conclusion.conclude(run, facts, message, said.json, excerpts)
     return found, ended(run.record, run.interrupted)
 
 
@@ -145,6 +143,8 @@ def _launch(run: Run, streams: capture.Streams, signals: Signals) -> Session:
     def started(session: Session) -> None:
         observe.started(run.record, session, run.packet.stdin_mode)
         run.save()
+        # Only the end of the run needs it, so it is loaded while Codex starts.
+        from waybill.packet import conclusion  # noqa: F401
 
     return codex_session.run(
         run.ready.argv,
@@ -175,46 +175,6 @@ def _collect(
     observe.thread(run.record, session, home, run.packet.resumes, before, stream=run.stream)
     message, run.record["final_message"] = streams.final_message(session, stream=run.stream)
     return message
-
-
-def _facts(
-    run: Run, session: Session, streams: capture.Streams, message: str | None
-) -> outcome.Facts:
-    reader, work = session.reader, session.reader.work
-    resumed, ident = run.packet.resumes, session.reader.thread_id
-    return outcome.Facts(
-        role=run.packet.role,
-        writable=run.packet.writable,
-        stream=run.stream,
-        exit_code=session.exit_code,
-        signal=session.signal,
-        limit=session.limit,
-        limit_seconds=run.record["limits"].get(f"{session.limit}_seconds", 0),
-        interrupted=_stopper(session),
-        turn=reader.turn,
-        error=reader.error,
-        error_code=reader.error_code,
-        last_error=reader.last_error,
-        recognised=reader.recognised,
-        headline=streams.headline(),
-        resumed=resumed,
-        thread=ident,
-        thread_lost=bool(resumed and ident and ident.lower() != resumed.lower()),
-        deferred=run.asked.defer_evidence and bool(run.ready.pins),
-        allow_no_change=run.asked.allow_no_change,
-        message=message,
-        message_unfit=answer.unfit(message, run.ready.answer_schema),
-        sandbox_failed=bool(work.commands_count and work.sandbox_failed == work.commands_count),
-        commands=[str(row.get("command") or "") for row in work.commands],
-    )
-
-
-def _stopper(session: Session) -> str | None:
-    return _name(session.interrupted) or ("the death of the guard" if session.lost else None)
-
-
-def _name(number: int | None) -> str | None:
-    return signal.Signals(number).name.removeprefix("SIG") if number else None
 
 
 def _tampered(run: Run, streams: capture.Streams, session: Session) -> None:
@@ -287,38 +247,3 @@ def _evidence(
     record["state"] = "evidenced"
     run.save()
     return excerpts
-
-
-def _conclude(
-    run: Run, facts: outcome.Facts, message: str | None, stream: bool, excerpts: list[str]
-) -> dict[str, Any]:
-    record = run.record
-    facts.evidence = record["evidence"]
-    facts.changed = len(record["patch"]["files"]) if record["patch"] else 0
-    facts.refusals = record["refusals"]
-    facts.artifacts_missing = [row["path"] for row in record["artifacts"] if not row["sha256"]]
-    judged = answer.verdict(run.packet.role, message, facts, record, stream=stream)
-    record["outcome"], record["reason"], record["retry_at"] = outcome.decide(facts)
-    if record["outcome"] not in ("ok", "review_rejected") and judged["status"] != "NO_VERDICT":
-        judged = receipt.error_verdict(record["reason"] or judged["summary"])
-    if record["outcome"] in answer.BEFORE_A_JUDGE:
-        judged = receipt.error_verdict(record["reason"] or "")
-    record["state"] = "receipted"
-    found = receipt.build(
-        run.packet,
-        record,
-        verdict=judged,
-        excerpts=excerpts,
-        mask=run.mask,
-        at=clock.now(),
-    )
-    try:
-        generation.write(run.held, run.masked(), found, "dispatch")
-    except Fault as broken:
-        found["failure_reason"] = (
-            f"store_error: {broken.message}; the run's own outcome is {record['outcome']}"
-        )
-        found["verdict"] = receipt.error_verdict(found["failure_reason"])
-        record["outcome"] = "store_error"
-        run.ready.warnings.append(str(broken))
-    return found

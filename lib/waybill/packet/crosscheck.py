@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from waybill.base import exits
+from waybill.base import exits, paths
 from waybill.base.exits import Fault
 from waybill.codex import argv as codex_argv
 from waybill.codex.argv import Invocation
-from waybill.packet import evidence
+from waybill.packet import boundary, evidence
 from waybill.packet.packet import Packet
 
 REHEARSAL_VARIABLES = ("CODEX_HOME", "OPENAI_BASE_URL")
@@ -171,11 +171,24 @@ def _places(packet: Packet, said: Invocation, base: Path) -> Iterator[Violation]
             "final-message-path",
             "--output-last-message is not output.final_message_path",
         )
-    names = [packet.output["receipt_path"], packet.output["final_message_path"]]
-    if packet.output.get("jsonl_path", "").strip():
-        names.append(packet.output["jsonl_path"])
-    if len({os.path.realpath(cwd / name) for name in names}) < len(names):
+    yield from _collisions(packet, cwd)
+
+
+def _collisions(packet: Packet, cwd: Path) -> Iterator[Violation]:
+    """Outputs over each other, or over what we keep beside the receipt."""
+    receipt = Path(os.path.realpath(cwd / packet.output["receipt_path"]))
+    events = packet.output.get("jsonl_path", "").strip() or receipt.parent / boundary.EVENTS
+    others = (packet.output["final_message_path"], events)
+    outputs = [receipt, *(Path(os.path.realpath(cwd / other)) for other in others)]
+    if len(set(outputs)) < len(outputs):
         yield Violation("$.output", "output-collision", "two outputs have one path")
+    free = (boundary.EVENTS, boundary.FINAL, boundary.RECEIPT)
+    ours = [receipt.parent / name for name in (*boundary.OWN, boundary.LEDGER) if name not in free]
+    ours.append(receipt.parent.parent / boundary.LEDGER)
+    for output in outputs:
+        if any(paths.is_inside(output, own) for own in ours):
+            said = f"{output.name} would stand in the place of a record of ours"
+            yield Violation("$.output", "output-collision", said)
 
 
 def _stdin(packet: Packet, said: Invocation) -> Iterator[Violation]:

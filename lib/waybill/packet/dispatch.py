@@ -17,12 +17,9 @@ from waybill.packet import (
     boundary,
     course,
     crosscheck,
-    generation,
     packet,
     preflight,
-    receipt,
     record,
-    recovery,
     run,
     rundir,
     stage,
@@ -96,7 +93,10 @@ def dispatch(orders: Orders) -> int:
     if orders.dry_run:
         return _plan(orders, found, drawn, said)
     with rundir.hold(drawn) as held:
-        recovery.heal(held, found, drawn)
+        if held.record is not None or held.claim is not None:
+            from waybill.packet import recovery
+
+            recovery.heal(held, found, drawn)
         attempt = rundir.judge(held, found, orders.attempt)
         if attempt is None:
             return _again(held)
@@ -193,6 +193,8 @@ def _refuse(this: Run, refusal: Fault) -> None:
     row["outcome"], row["reason"] = refusal.outcome, f"{refusal.subject}: {refusal.message}"
     row["state"] = "receipted"
     row["refusals"].append(row["reason"])
+    from waybill.packet import generation, receipt
+
     found = receipt.build(
         this.packet,
         row,
@@ -211,6 +213,8 @@ def _unstored(this: Run, broken: Fault) -> None:
     """Print what is known of a run whose records could not all be kept; nothing is hidden."""
     row = this.record
     row["outcome"], row["reason"] = "store_error", f"{broken.subject}: {broken.message}"
+    from waybill.packet import receipt
+
     known = receipt.build(
         this.packet,
         row,

@@ -18,6 +18,7 @@ from waybill.base import canonical, clock, files, guard, paths
 _FORBIDDEN = re.compile(r"[|&;<>()$`\\\"'*!?\[\]{}~\r\n\t]")
 EXCERPT = 2000  # bytes of output that a receipt shows; the log has all of it
 TICK = 0.1  # seconds between looks at the clock
+NOT_ATTEMPTED = "not attempted: "  # begins the reason of a command that nobody tried to run
 NOT_FOUND = 127  # what a shell says when the program is not there
 
 

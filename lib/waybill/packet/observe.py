@@ -8,7 +8,7 @@ from typing import Any
 
 from waybill.base import clock, process
 from waybill.base.files import Folder, storing
-from waybill.codex import rollout, usage
+from waybill.codex import usage
 from waybill.packet.session import Session
 from waybill.tree.workshop import Workshop
 
@@ -25,6 +25,8 @@ def baseline(home: Path, resumed: str | None) -> usage.Usage | None:
     """What a thread had used before this run; zero for a new one, None when unknown."""
     if resumed is None:
         return usage.zero()
+    from waybill.codex import rollout
+
     path = rollout.find(home, resumed)
     return rollout.baseline_usage(path) if path else None
 
@@ -53,6 +55,8 @@ def thread(
     else:
         record["turn"] = {"status": "unknown", "error": None}
         record["usage"] = {"run": None, "thread": None, "reason": NO_STREAM}
+    from waybill.codex import rollout
+
     path = rollout.find(home, ident) if ident else None
     if path is None:
         return
@@ -65,6 +69,8 @@ def thread(
 
 def family(model: str | None, rehearsal: dict[str, Any] | None) -> str | None:
     """The family of a model; in a rehearsal that of the script, which no real model played."""
+    from waybill.codex import rollout
+
     return str(rehearsal["family"]) if rehearsal else rollout.family(model)
 
 

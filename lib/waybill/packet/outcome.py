@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from waybill.codex import failure
-
 REVIEWERS = ("validator", "reviewer")
 DEFERRED = "deferred: run verify"  # the reason of a run whose commands were put off on request
 
@@ -112,6 +110,8 @@ def _without_stream(facts: Facts) -> Answer | None:
 
 
 def _failure(text: str, code: str | None) -> Answer:
+    from waybill.codex import failure
+
     found = failure.classify(text, code)
     return found.outcome, found.sentence, found.retry_at
 

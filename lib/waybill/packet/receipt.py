@@ -9,10 +9,10 @@ import re
 from typing import Any
 
 from waybill.base import clock, masking
+from waybill.packet.evidence import NOT_ATTEMPTED
 from waybill.packet.packet import Packet
 
 Receipt = dict[str, Any]
-NOT_ATTEMPTED = "not attempted: "  # begins the reason of a command that nobody tried to run
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _KINDS = (("schema", "schema"), ("test", "test-log"), ("log", "test-log"),
           ("fixture", "fixture"), ("example", "fixture"))  # fmt: skip

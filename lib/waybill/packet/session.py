@@ -12,10 +12,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from waybill.base import clock, guard
 from waybill.base.exits import fault
-from waybill.codex.events import Reader
+
+if TYPE_CHECKING:
+    from waybill.codex.events import Reader
 
 TICK = 0.05  # seconds between looks at the event file
 _BLOCK = 1 << 20
@@ -90,7 +93,7 @@ def run(
     `started` is called once the process exists. Raises Fault launch_failed when it cannot be
     started.
     """
-    session = Session(Reader(), started_at=clock.now())
+    began = clock.now()
     stdin = prompt if prompt is not None else os.open(os.devnull, os.O_RDONLY)
     size = os.fstat(stdin).st_size if prompt is not None else 0
     try:
@@ -111,8 +114,11 @@ def run(
         if prompt is None:
             os.close(stdin)
     child.spare |= spare
-    session.pid, session.started_ticks = child.pid, child.started
     try:
+        # Loaded while Codex starts: until then there is nothing to read.
+        from waybill.codex.events import Reader
+
+        session = Session(Reader(), child.pid, child.started, began)
         started(session)
         _watch(child, session, events, prompt, size, limits, stream, signals)
     except BaseException:

@@ -89,7 +89,7 @@ def _commands(lines: list[str]) -> list[str]:
         match = _COMMANDS.match(line)
         if match is None:
             continue
-        rest = match["rest"].strip()
+        rest = _MARKUP.sub("", match["rest"])
         found = [rest] if rest else []
         for below in lines[index + 1 :]:
             if _VERDICT.match(below) or below.lower().startswith("reasons"):
