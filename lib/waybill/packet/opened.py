@@ -89,7 +89,10 @@ class Opened:
         row = self.record["final_message"]
         if row is None:
             return None
-        path = paths.resolve(self.held.folder.path / row["path"])
+        try:
+            path = paths.resolve(self.held.folder.path / row["path"])
+        except paths.Escape as escape:
+            raise fault("store_error", f"{self.held.folder.path}/run.json", str(escape)) from None
         with storing(str(path)), Folder.open(path.parent) as folder:
             data = folder.read(path.name, rundir.MOST_BYTES)
         return None if data is None else data.decode("utf-8", "replace")
@@ -123,7 +126,7 @@ def locate(operand: str | None, run_dir: str | None) -> Path:
     if run_dir is not None:
         path = Path(run_dir)
     elif operand not in (None, "-") and kind == "run-receipt":
-        return rundir.of_receipt(Path(str(operand)))
+        path = Path(str(operand)).parent
     else:
         outputs = found["output"] if kind == "task-packet" else found["outputs"]
         path = (Path(found["cwd"]) / outputs["receipt_path"]).parent

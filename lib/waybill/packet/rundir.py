@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from waybill.base import canonical, clock, document, exits, paths, process, schema
+from waybill.base import canonical, clock, document, exits, process, schema
 from waybill.base.exits import Fault, fault
 from waybill.base.files import TEMPORARY, Folder, storing
 from waybill.packet import record as run_record
@@ -290,11 +290,6 @@ def peek(boundary: Boundary, packet: Packet, attempt: int | None) -> int | None:
         message = "its dispatcher died; a dispatch recovers it as interrupted"
         raise fault("interrupted", str(path), message)
     return found
-
-
-def of_receipt(path: Path) -> Path:
-    """The run folder of a receipt's file."""
-    return paths.resolve(path.absolute()).parent
 
 
 def receipt_bytes(held: RunFolder) -> bytes | None:
